@@ -1,6 +1,49 @@
 //! The joins that Spark, pandas and SQL engines do badly, done right: Arrow in, Arrow out.
+//!
+//! This crate is the core of the Python package `dovetail`; it runs in a process, inside Spark
+//! tasks and inside streaming queries, and gives the same rows in all of them. Layers, imports
+//! pointing down only:
+//!
+//! ```text
+//! python/dovetail/spark   plans DataFrames, calls operators inside Spark tasks
+//! python/dovetail         public API and command line: parses arguments, no algorithms
+//! src/python              thin PyO3 bindings (feature "python")
+//! ────────────────────────────────────────────────────────────────────────────────────
+//! families      theta          what users ask for: a plan checks it, an operator runs it
+//! frame         operator       what every operator offers: stream, count, explain
+//!               output         matches -> record batches, lazily, capped; BatchStream
+//!               ordered        tasks on threads, results in order, one per thread in memory
+//! data          table          an input in memory, rows numbered through
+//!               key            columns -> order-preserving keys and equality groups
+//!               spill          sorted runs on disk, checksummed, gone whatever happens
+//! plain values  predicate      comparisons and join kinds
+//!               budget         memory that operators reserve before they use it
+//!               control        cancellation and progress of a run
+//!               metrics        counters of a run
+//!               error          what can go wrong, by what the caller can do about it
+//! ```
+//!
+//! Families never import each other: what two of them share moves down.
+//!
+//! **Theta** ([`theta`]): pairs of rows that satisfy inequalities (`a.price > b.price`, several at
+//! once, with equality columns besides).
+//!
+//! Nulls, NaN, ties and mixed types are settled in [`key`] and nowhere else.
 
+pub mod budget;
+pub mod control;
 pub mod error;
+pub mod key;
+pub mod metrics;
+pub mod operator;
+pub mod ordered;
+pub mod output;
 pub mod predicate;
+pub mod spill;
+pub mod table;
+pub mod theta;
+
+#[cfg(feature = "python")]
+mod python;
 
 pub use error::{Error, Result};

@@ -1,0 +1,7 @@
+"""``python -m dovetail``."""
+
+import sys
+
+from dovetail.cli import main
+
+sys.exit(main())

@@ -1,0 +1,48 @@
+"""What joins accept: anything that speaks the Arrow PyCapsule protocol, without copying it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail import _native
+from dovetail.errors import InvalidInputError, UnsupportedError
+
+
+def read_input(data: Any, label: str) -> _native.Input:
+    """The input called ``label`` in messages; its rows are read when a join first needs them."""
+    kind = type(data)
+    package = kind.__module__.partition(".")[0]
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if package == "pyspark":
+        raise UnsupportedError(
+            f"{label} input is a Spark DataFrame, which would be collected to the driver: "
+            "use the function of the same name in dovetail.spark"
+        )
+    if package == "polars" and kind.__name__ == "LazyFrame":
+        raise UnsupportedError(f"{label} input is a Polars LazyFrame: call .collect() on it first")
+    if package == "pyarrow" and not hasattr(data, "__arrow_c_stream__"):
+        data = _pyarrow_reader(data)
+    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+        raise InvalidInputError(
+            f"{label} input is a {name}; expected a table with __arrow_c_stream__, such as a "
+            "pyarrow Table, a pandas or Polars DataFrame, or a DuckDB relation"
+        )
+    try:
+        opened = _native.Input(data, label)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(
+            f"{label} input, a {name}, is not a table of columns: {error}"
+        ) from error
+    if package in ("duckdb", "_duckdb"):
+        # A DuckDB connection has room for one open result: read it before the next one opens.
+        opened.read()
+    return opened
+
+
+def _pyarrow_reader(data: Any) -> Any:
+    """Datasets and scanners do not speak the protocol themselves, but their readers do."""
+    if hasattr(data, "scanner"):
+        data = data.scanner()
+    return data.to_reader() if hasattr(data, "to_reader") else data

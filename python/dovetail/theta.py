@@ -1,0 +1,97 @@
+"""Theta joins: pairs of rows by inequality."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Union
+
+from dovetail import _native
+from dovetail.errors import InvalidInputError
+from dovetail.inputs import read_input
+from dovetail._grammar import parse
+from dovetail._resolve import pair_terms
+from dovetail.predicates import Predicate
+from dovetail.progress import Progress
+from dovetail.result import JoinResult
+
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+ThetaAlgorithm = Literal["auto", "nested_loop"]
+#: One column name, or several.
+Columns = Union[str, Sequence[str]]
+
+
+def theta_join(
+    left: Any,
+    right: Any,
+    where: str | Predicate,
+    *,
+    by: Columns | None = None,
+    left_by: Columns | None = None,
+    right_by: Columns | None = None,
+    how: How = "inner",
+    suffix: str = "_right",
+    algorithm: ThetaAlgorithm = "auto",
+    workers: int | None = None,
+    progress: Progress = False,
+) -> JoinResult:
+    """All pairs of a left and a right row for which ``where`` holds.
+
+    ``where`` compares columns of the left input with columns of the right one, by position:
+    ``"price > price"``, ``"x < x2 and y >= y2"``; ``left.x`` and ``right.y`` say it outright.
+    ``by`` (or ``left_by`` and ``right_by``) names columns that must be equal besides; they come
+    out once. A right column whose name is taken gets ``suffix``.
+
+    Nulls match nothing; NaN equals NaN and is greater than every number. Output order: left row,
+    then right row. Nothing runs before the result is used.
+
+    >>> import dovetail as dt, pyarrow as pa
+    >>> r = pa.table({"a": [1, 5, 9]})
+    >>> s = pa.table({"b": [4, 8]})
+    >>> dt.theta_join(r, s, "a < b").to_arrow().to_pydict()
+    {'a': [1, 1, 5], 'b': [4, 8, 8]}
+    """
+    predicate = parse(where)
+    left_input, right_input = read_input(left, "left"), read_input(right, "right")
+    pairs = equality_pairs(by, left_by, right_by)
+    join = _native.theta_join(
+        left_input,
+        right_input,
+        terms=pair_terms(predicate, left_input.names, right_input.names),
+        by=pairs,
+        how=how,
+        suffix=suffix,
+        algorithm=algorithm,
+    )
+    title = f"theta_join {how}: {predicate}" + (f" by {by or left_by}" if pairs else "")
+    return JoinResult(join, title, workers=workers, progress=progress)
+
+
+def equality_pairs(
+    by: Columns | None, left_by: Columns | None, right_by: Columns | None
+) -> list[tuple[str, str]]:
+    """The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
+
+    >>> equality_pairs(None, "a", "b")
+    [('a', 'b')]
+    """
+    if by is not None and (left_by is not None or right_by is not None):
+        raise InvalidInputError("give by=, or left_by= and right_by=, not both")
+    if by is not None:
+        left_by = right_by = by
+    lefts, rights = _names(left_by), _names(right_by)
+    if len(lefts) != len(rights):
+        raise InvalidInputError(
+            f"left_by= names {len(lefts)} columns and right_by= {len(rights)}; "
+            "expected as many on both sides"
+        )
+    return list(zip(lefts, rights, strict=True))
+
+
+def _names(columns: Columns | None) -> list[str]:
+    if columns is None:
+        return []
+    names = [columns] if isinstance(columns, str) else list(columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidInputError(f"by= takes column names; found {name!r}")
+    return names

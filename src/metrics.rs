@@ -1,0 +1,77 @@
+//! Counters of one run: what the papers measure and what users want to see.
+//!
+//! Kernels count in locals and add once per step, so a lock is cheap enough here.
+//! Names are shared by all families; rows are conserved per side:
+//! `rows_left = matched_left + unmatched_left`, and likewise for the right.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// One measured value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Metric {
+    /// A number of things.
+    Count(u64),
+    /// Seconds or a ratio.
+    Real(f64),
+}
+
+/// The named values of one run, in alphabetical order.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    values: Mutex<BTreeMap<&'static str, Metric>>,
+}
+
+impl Metrics {
+    /// Adds to a count.
+    pub fn add(&self, name: &'static str, count: u64) {
+        let mut values = self.lock();
+        let entry = values.entry(name).or_insert(Metric::Count(0));
+        if let Metric::Count(total) = entry {
+            *total = total.saturating_add(count);
+        }
+    }
+
+    /// Sets a value, replacing what was there.
+    pub fn set(&self, name: &'static str, value: Metric) {
+        self.lock().insert(name, value);
+    }
+
+    /// The count called `name`, 0 if nothing was counted.
+    pub fn count(&self, name: &str) -> u64 {
+        match self.lock().get(name) {
+            Some(Metric::Count(count)) => *count,
+            _ => 0,
+        }
+    }
+
+    /// All values so far.
+    pub fn snapshot(&self) -> Vec<(&'static str, Metric)> {
+        self.lock().iter().map(|(name, value)| (*name, *value)).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, Metric>> {
+        // A panic while holding the lock leaves the map whole: every update is one insert.
+        self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_values_replace() {
+        let metrics = Metrics::default();
+        metrics.add("rows_out", 2);
+        metrics.add("rows_out", 3);
+        metrics.set("seconds", Metric::Real(1.0));
+        metrics.set("seconds", Metric::Real(0.5));
+        assert_eq!(metrics.count("rows_out"), 5);
+        assert_eq!(metrics.count("never_counted"), 0);
+        assert_eq!(
+            metrics.snapshot(),
+            vec![("rows_out", Metric::Count(5)), ("seconds", Metric::Real(0.5))]
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Which input column goes where in the output, and under which name.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use crate::predicate::JoinKind;
+use crate::{Error, Result};
+
+/// Where an output column comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// This column of the left input.
+    Left(usize),
+    /// This column of the right input.
+    Right(usize),
+}
+
+impl Source {
+    pub(super) fn left(&self) -> Option<usize> {
+        if let Self::Left(index) = *self { Some(index) } else { None }
+    }
+
+    pub(super) fn right(&self) -> Option<usize> {
+        if let Self::Right(index) = *self { Some(index) } else { None }
+    }
+}
+
+/// The schema of a join's output, and the source of each of its columns.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    schema: SchemaRef,
+    sources: Vec<Source>,
+}
+
+impl Layout {
+    /// The layout of a two-input join of `kind`; `by` pairs equality columns, which come out once.
+    ///
+    /// Field metadata is kept (extension types live there), schema metadata is not: it describes
+    /// an input as a whole (the index of a pandas frame, say).
+    pub fn new(
+        left: &Schema,
+        right: &Schema,
+        by: &[(usize, usize)],
+        kind: JoinKind,
+        suffix: &str,
+    ) -> Result<Self> {
+        let pads_left = matches!(kind, JoinKind::Right | JoinKind::Full);
+        let pads_right = matches!(kind, JoinKind::Left | JoinKind::Full);
+        let mut taken: HashSet<String> = left.fields().iter().map(|f| f.name().clone()).collect();
+        let mut fields = Vec::new();
+        let mut sources = Vec::new();
+        for (index, field) in left.fields().iter().enumerate() {
+            fields.push(padded(field, pads_left));
+            sources.push(Source::Left(index));
+        }
+        let has_right = !matches!(kind, JoinKind::Semi | JoinKind::Anti);
+        let dropped: HashSet<usize> = by.iter().map(|&(_, right)| right).collect();
+        for (index, field) in right.fields().iter().enumerate() {
+            if !has_right || dropped.contains(&index) {
+                continue;
+            }
+            let mut name = field.name().clone();
+            if taken.contains(&name) {
+                name.push_str(suffix);
+            }
+            if !taken.insert(name.clone()) {
+                return Err(Error::invalid(format!(
+                    "right column {:?} would come out as {name:?}, a name that is taken: \
+                     choose another suffix (now {suffix:?}) or rename the column",
+                    field.name()
+                )));
+            }
+            fields.push(padded(field, pads_right).with_name(name));
+            sources.push(Source::Right(index));
+        }
+        Ok(Self { schema: Arc::new(Schema::new(fields)), sources })
+    }
+
+    /// The output schema.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter()
+    }
+}
+
+fn padded(field: &Field, pads: bool) -> Field {
+    let nullable = field.is_nullable() || pads;
+    field.clone().with_nullable(nullable)
+}

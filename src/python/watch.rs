@@ -1,0 +1,66 @@
+//! Ctrl-C and progress: what happens on the caller's thread while a kernel runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+
+use pyo3::prelude::*;
+
+use super::error::to_python;
+use crate::control::Control;
+use crate::{Error, Result};
+
+/// Where an exception raised while watching waits to be raised by the call.
+#[derive(Clone, Default)]
+pub(super) struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn put(&self, error: PyErr) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// The exception raised while watching, if any.
+    pub(super) fn take(&self) -> Option<PyErr> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What the call is to raise for `error`.
+    pub(super) fn or(&self, py: Python<'_>, error: &Error) -> PyErr {
+        match self.take() {
+            Some(raised) if matches!(error, Error::Cancelled) => raised,
+            _ => to_python(py, error),
+        }
+    }
+}
+
+/// A control that checks for signals and calls `progress(done, total)`, on this thread only.
+///
+/// Other threads (an engine that reads an exported stream on its own) never wait for the GIL
+/// here: the thread that holds it may be waiting for them.
+pub(super) fn watched(progress: Option<Py<PyAny>>) -> (Arc<Control>, Raised) {
+    let raised = Raised::default();
+    let stash = raised.clone();
+    let owner: ThreadId = thread::current().id();
+    let watcher = move |done: u64, total: u64| {
+        if thread::current().id() != owner {
+            return true;
+        }
+        Python::attach(|py| {
+            let seen = py.check_signals().and_then(|()| match &progress {
+                Some(progress) => progress.call1(py, (done, total)).map(drop),
+                None => Ok(()),
+            });
+            seen.map_err(|error| stash.put(error)).is_ok()
+        })
+    };
+    (Arc::new(Control::watched_by(Box::new(watcher))), raised)
+}
+
+/// Runs `work` without the GIL under a watched control and raises what it fails with.
+pub(super) fn run<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(Arc<Control>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let (control, raised) = watched(progress);
+    py.detach(|| work(control)).map_err(|error| raised.or(py, &error))
+}

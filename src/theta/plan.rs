@@ -1,0 +1,148 @@
+//! Resolves a request against the schemas of its inputs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use super::nested_loop::NestedLoop;
+use crate::key::{check_equality, check_ordered};
+use crate::operator::{Operator, Plan};
+use crate::output::Layout;
+use crate::predicate::{Comparison, JoinKind, Term};
+use crate::table::Table;
+use crate::{Error, Result};
+
+/// How a theta join is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Whatever is fastest; now the only one there is.
+    Auto,
+    /// Compare every pair.
+    NestedLoop,
+}
+
+impl Algorithm {
+    /// All algorithms.
+    pub const ALL: [Self; 2] = [Self::Auto, Self::NestedLoop];
+
+    /// The algorithm called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::NestedLoop => "nested_loop",
+        }
+    }
+}
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct ThetaSpec {
+    /// All of these hold for a pair.
+    pub terms: Vec<Term>,
+    /// Pairs of columns that are equal besides.
+    pub by: Vec<(String, String)>,
+    /// Which rows come out.
+    pub kind: JoinKind,
+    /// What a right column's name gets when it is taken.
+    pub suffix: String,
+    /// How to compute it.
+    pub algorithm: Algorithm,
+}
+
+/// A comparison between columns by number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BoundTerm {
+    pub left: usize,
+    pub comparison: Comparison,
+    pub right: usize,
+}
+
+/// A request that fits its inputs.
+#[derive(Clone, Debug)]
+pub struct ThetaPlan {
+    pub(super) spec: ThetaSpec,
+    pub(super) terms: Vec<BoundTerm>,
+    pub(super) by: Vec<(usize, usize)>,
+    pub(super) layout: Layout,
+}
+
+impl ThetaPlan {
+    /// Checks columns, types and names; reads no data.
+    pub fn new(left: &Schema, right: &Schema, spec: ThetaSpec) -> Result<Self> {
+        if spec.kind != JoinKind::Inner {
+            return Err(Error::unsupported(format!(
+                "theta_join offers how=\"inner\" only, not how={:?}",
+                spec.kind.name()
+            )));
+        }
+        let mut terms = Vec::with_capacity(spec.terms.len());
+        for term in &spec.terms {
+            let (l, r) = (find(left, "left", &term.left)?, find(right, "right", &term.right)?);
+            check_ordered(&[
+                (&label("left", left, l), left.field(l).data_type()),
+                (&label("right", right, r), right.field(r).data_type()),
+            ])?;
+            terms.push(BoundTerm { left: l, comparison: term.comparison, right: r });
+        }
+        let mut by = Vec::with_capacity(spec.by.len());
+        for (left_name, right_name) in &spec.by {
+            let (l, r) = (find(left, "left", left_name)?, find(right, "right", right_name)?);
+            check_equality(&[
+                vec![(&label("left", left, l), left.field(l).data_type())],
+                vec![(&label("right", right, r), right.field(r).data_type())],
+            ])?;
+            by.push((l, r));
+        }
+        let layout = Layout::new(left, right, &by, spec.kind, &spec.suffix)?;
+        Ok(Self { spec, terms, by, layout })
+    }
+}
+
+impl Plan for ThetaPlan {
+    fn schema(&self) -> &SchemaRef {
+        self.layout.schema()
+    }
+
+    fn bind(&self, inputs: &[Arc<Table>]) -> Result<Arc<dyn Operator>> {
+        let [left, right] = inputs else {
+            return Err(Error::internal("a theta join has two inputs"));
+        };
+        match self.spec.algorithm {
+            Algorithm::Auto | Algorithm::NestedLoop => {
+                Ok(Arc::new(NestedLoop::new(self.clone(), Arc::clone(left), Arc::clone(right))?))
+            }
+        }
+    }
+}
+
+impl fmt::Display for ThetaPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "theta_join {}", self.spec.kind)?;
+        for (position, term) in self.spec.terms.iter().enumerate() {
+            write!(f, "{} {term}", if position == 0 { " where" } else { " and" })?;
+        }
+        for (position, (left, right)) in self.spec.by.iter().enumerate() {
+            let word = if position == 0 { " by" } else { " and" };
+            write!(f, "{word} left.{left} = right.{right}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How a column is called in errors.
+pub(super) fn label(side: &str, schema: &Schema, index: usize) -> String {
+    format!("{side} column {:?}", schema.field(index).name())
+}
+
+fn find(schema: &Schema, side: &str, name: &str) -> Result<usize> {
+    schema.index_of(name).map_err(|_| {
+        let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        Error::invalid(format!("{side} input has no column {name:?}; its columns are {names:?}"))
+    })
+}
