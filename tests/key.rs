@@ -1,10 +1,7 @@
 //! Keys and groups against exact arithmetic: for every type, every pair of types that compare,
 //! and every layout, keys must compare as the values do.
 
-#[path = "support/columns.rs"]
-mod columns;
-#[path = "support/exact.rs"]
-mod exact;
+mod support;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,16 +11,16 @@ use arrow_array::types::Int8Type;
 use arrow_array::*;
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
-use columns::{Magnitude, Recipe, magnitude, recipe, recipe_of};
 use dovetail::Error;
 use dovetail::key::{
     Column, Groups, KeyColumn, Keys, NO_GROUP, check_equality, check_ordered, equality_groups,
     ordered_keys,
 };
-use exact::Value;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use support::columns::{Magnitude, Recipe, magnitude, recipe, recipe_of};
+use support::exact::{self, Value};
 
 /// Types that compare with each other, family by family.
 fn families() -> Vec<Vec<DataType>> {

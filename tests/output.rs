@@ -49,10 +49,7 @@ fn payload(rows: usize) -> RecordBatch {
             Field::new("n", DataType::Int64, true),
             Field::new("s", DataType::Utf8, true),
         ]),
-        vec![
-            Arc::new(ids.clone().map(int).collect::<Int64Array>()),
-            Arc::new(strings.clone()),
-        ],
+        vec![Arc::new(ids.clone().map(int).collect::<Int64Array>()), Arc::new(strings.clone())],
         Some(NullBuffer::from_iter(ids.clone().map(|i| !null(i)))),
     );
     let dictionary: DictionaryArray<Int8Type> =
@@ -64,7 +61,10 @@ fn payload(rows: usize) -> RecordBatch {
         ("f32", Arc::new(ids.clone().map(|i| int(i).map(|n| n as f32)).collect::<Float32Array>())),
         ("i64", Arc::new(ids.clone().map(int).collect::<Int64Array>())),
         ("whole", Arc::new(ids.clone().map(|i| i as i64).collect::<Int64Array>())),
-        ("bool", Arc::new(ids.clone().map(|i| int(i).map(|n| n % 2 == 0)).collect::<BooleanArray>())),
+        (
+            "bool",
+            Arc::new(ids.clone().map(|i| int(i).map(|n| n % 2 == 0)).collect::<BooleanArray>()),
+        ),
         (
             "d128",
             Arc::new(
@@ -98,7 +98,10 @@ fn payload(rows: usize) -> RecordBatch {
         ("text", Arc::new(strings)),
         ("large", Arc::new(ids.clone().map(text).collect::<LargeStringArray>())),
         ("view", Arc::new(ids.clone().map(text).collect::<StringViewArray>())),
-        ("bytes", Arc::new(BinaryArray::from_iter(ids.clone().map(|i| text(i).map(String::into_bytes))))),
+        (
+            "bytes",
+            Arc::new(BinaryArray::from_iter(ids.clone().map(|i| text(i).map(String::into_bytes)))),
+        ),
         ("fixed", Arc::new(fixed_bytes.finish())),
         ("list", Arc::new(lists.finish())),
         ("large_list", Arc::new(large_lists.finish())),

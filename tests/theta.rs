@@ -142,8 +142,7 @@ fn a_limit_stops_early() {
 }
 
 fn error(terms: &[OracleTerm], by: &[&str], kind: JoinKind, suffix: &str) -> Error {
-    let spec =
-        ThetaSpec { kind, suffix: suffix.into(), ..spec(terms, by, Algorithm::Auto) };
+    let spec = ThetaSpec { kind, suffix: suffix.into(), ..spec(terms, by, Algorithm::Auto) };
     ThetaPlan::new(&schema(), &schema(), spec).unwrap_err()
 }
 
