@@ -3,5 +3,6 @@
 pub mod budget;
 pub mod error;
 pub mod predicate;
+pub mod spill;
 
 pub use error::{Error, Result};
