@@ -5,7 +5,7 @@
 //! per block and matters when blocks are small.
 //!
 //! arrow-ipc writes some columns wastefully, and a few wrongly, when they are slices; see
-//! [`self_contained`](super::compact::self_contained), which every column goes through first.
+//! [`self_contained`], which every column goes through first.
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
