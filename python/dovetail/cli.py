@@ -123,7 +123,9 @@ def _print_table(result: JoinResult, rows: int) -> None:
     ]
     widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
     for number, row in enumerate(cells):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
         if number == 0:
             print("  ".join("-" * width for width in widths))
     if shown.num_rows > rows:
@@ -132,7 +134,7 @@ def _print_table(result: JoinResult, rows: int) -> None:
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    return text if len(text) <= 40 else text[:39] + "…"  # noqa: PLR2004
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 if __name__ == "__main__":

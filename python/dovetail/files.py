@@ -1,4 +1,5 @@
-"""Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
+"""
+Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
 
 Output goes to a temporary file beside its destination and takes its name when it is complete:
 whatever happens, there is a whole file or none.
@@ -30,7 +31,8 @@ _FORMATS: dict[str, Format] = {
 
 
 def file_format(path: Path) -> Format:
-    """The format that the name of ``path`` stands for.
+    """
+    The format that the name of ``path`` stands for.
 
     >>> file_format(Path("flights.csv"))
     'csv'
@@ -94,7 +96,7 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except _ReadError as error:
-        assert error.__cause__ is not None  # noqa: S101 - raised `from` above
+        assert error.__cause__ is not None
         raise error.__cause__ from None
     except pa.ArrowNotImplementedError as error:
         raise InvalidInputError(f"cannot write {path}: {error}") from error

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Union
 
 #: Called with (done, total) units of work, on the caller's thread.
 ProgressCallback = Callable[[int, int], object]
 #: What ``progress=`` takes.
-Progress = Union[bool, ProgressCallback]
+Progress = bool | ProgressCallback
 
 
 @contextmanager
@@ -30,9 +29,7 @@ def _bar(title: str) -> Iterator[ProgressCallback | None]:
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        warnings.warn(
-            "progress=True needs tqdm: pip install 'dovetail[progress]'", stacklevel=5
-        )
+        warnings.warn("progress=True needs tqdm: pip install 'dovetail[progress]'", stacklevel=5)
         yield None
         return
     with tqdm(desc=title, unit="", unit_scale=True) as bar:

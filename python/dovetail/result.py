@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class JoinResult:
-    """A join that was checked but has not run: each use of it runs it, batch by batch.
+    """
+    A join that was checked but has not run: each use of it runs it, batch by batch.
 
     Pass it to any library that reads Arrow streams, loop over it, or convert it:
 
@@ -83,7 +84,7 @@ class JoinResult:
         import polars as pl
 
         frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)  # noqa: S101 - a table gives a frame
+        assert isinstance(frame, pl.DataFrame)
         return frame
 
     def head(self, n: int = 10) -> pa.Table:
