@@ -17,13 +17,13 @@ of the output in memory.
 **Which block.** Each pair meets once if a row goes to all the cells of one block. Copies are made
 in one go, so whatever the block, one attempt of a task keeps to that. But when an executor is lost
 Spark runs again only the map tasks whose output is gone, for only those cells that still want it:
-the second attempt has to choose the same block as the first, or pairs are lost and doubled. So the
-block is no random number and no row number (the order of rows changes between attempts), but a
-hash of the row's values and of the number of the partition it is in; that number spreads rows that
-are equal. Of the values only exact scalars count, where there are any: a sum of floats or a
-collected list upstream may come out different the second time. What remains: rows that are equal
-in all these columns and in one partition share a block; and inputs have to give the same rows when
-they are computed again, as for any other shuffle by value.
+the second attempt has to choose the same block as the first, or pairs are lost and doubled (where
+Spark notices, it fails the job). So the block is no random number and no row number (the order of
+rows changes between attempts), but a hash of the row's values and of the number of the partition it
+is in; that number spreads rows that are equal. Of the values only exact scalars count, where there
+are any: a sum of floats or a collected list upstream may come out different the second time. What
+remains: rows that are equal in all these columns and in one partition share a block; and inputs
+have to give the same rows when they are computed again, as for any other shuffle by value.
 
 **Types.** Inside the plan columns are called by number, so that names with dots, backticks or
 another case do no harm, and types that lose a detail on the way through Arrow are cast there and

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dovetail import _native
+from dovetail.errors import InternalError
 from dovetail.inputs import read_input
 from dovetail.result import JoinResult
 
@@ -121,8 +122,8 @@ class _Rows:
         self.bytes = 0
 
     def add(self, tagged: pa.RecordBatch) -> None:
-        columns = tagged.column(self._side).flatten()
-        batch = pa.RecordBatch.from_arrays(columns, names=self._names)
+        struct: Any = tagged.column(self._side)
+        batch = pa.RecordBatch.from_arrays(struct.flatten(), names=self._names)
         self._batches.append(batch)
         self.count += batch.num_rows
         self.bytes += batch.nbytes
@@ -133,11 +134,14 @@ class _Rows:
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Cuts batches, sorted by tag, where the tag changes."""
+    before = -1
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        runs = pc.run_end_encode(batch.column(TAG))
+        runs: Any = pc.call_function("run_end_encode", [batch.column(TAG)])
         begin = 0
         for tag, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            if tag < before:
+                raise InternalError(f"rows of tag {tag} came after those of tag {before}")
             yield tag, batch.slice(begin, end - begin)
-            begin = end
+            begin, before = end, tag

@@ -9,17 +9,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dovetail
+import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import dovetail
-
 HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[2] / "examples"
 PARTITIONS = 8
 
 
+@pytest.fixture(scope="session")
 def python_path() -> str:
     """Where Spark's Python workers find the package under test and the oracle."""
     ours = [str(Path(dovetail.__file__).parents[1]), str(HERE.parent)]
@@ -27,11 +27,11 @@ def python_path() -> str:
 
 
 @pytest.fixture(scope="session")
-def spark() -> SparkSession:
+def spark(python_path) -> SparkSession:
     if shutil.which("java") is None:
         pytest.fail("Spark needs Java 17 or later, and there is no java on the PATH")
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = python_path()
+    os.environ["PYTHONPATH"] = python_path
     session = (
         SparkSession.builder.master("local[2]")
         .appName("dovetail tests")
@@ -51,7 +51,7 @@ def spark() -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
+def cluster(python_path, tmp_path_factory):
     """The address of a standalone master with two workers of one core each."""
     folder = tmp_path_factory.mktemp("cluster")
     port = free_port()
@@ -60,44 +60,48 @@ def cluster(tmp_path_factory):
     worker = ["Worker", "-h", "127.0.0.1", "-c", "1", "-m", "1g", "--webui-port", "0"]
     started: list[subprocess.Popen[bytes]] = []
     try:
-        started.append(deploy(*master, log=folder / "master.log"))
+        started.append(deploy(python_path, *master, log=folder / "master.log"))
         for name in ("one", "two"):
             arguments = [*worker, "-d", str(folder / name), address]
-            started.append(deploy(*arguments, log=folder / f"{name}.log"))
+            started.append(deploy(python_path, *arguments, log=folder / f"{name}.log"))
         yield address
     finally:
         # Workers first: they stop their executors on the way out.
         for process in reversed(started):
             process.terminate()
         for process in started:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
 
-def deploy(kind: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
+def deploy(path: str, kind: str, *arguments: str, log: Path) -> subprocess.Popen[bytes]:
+    """Starts a master or a worker; `spark-class` becomes the JVM, so its id is the JVM's."""
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": python_path(),
+        "PYTHONPATH": path,
     }
     with log.open("wb") as out:
         return subprocess.Popen(
-            [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{_class(kind)}"]
-            + list(arguments),
+            [
+                str(home / "bin" / "spark-class"),
+                f"org.apache.spark.deploy.{kind.lower()}.{kind}",
+                *arguments,
+            ],
             env=environment,
             stdout=out,
             stderr=subprocess.STDOUT,
         )
 
 
-def _class(kind: str) -> str:
-    return f"{kind.lower()}.{kind}"
+def stop(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:
@@ -110,16 +114,10 @@ def free_port() -> int:
 def spread(spark):
     """Makes a DataFrame of an Arrow table: eight partitions, five of them empty, one crowded."""
 
-    def make(table) -> DataFrame:
-        return spread_over(spark, table)
+    def make(table: pa.Table) -> DataFrame:
+        places = [(1, 1, 1, 1, 4, 1, 6, 1)[row % 8] for row in range(table.num_rows)]
+        placed = table.append_column("#place", pa.array(places, "int32"))
+        frame = spark.createDataFrame(placed).repartitionById(PARTITIONS, "#place")
+        return frame.drop("#place")
 
     return make
-
-
-def spread_over(spark: SparkSession, table) -> DataFrame:
-    import pyarrow as pa
-
-    places = pa.array([(1, 1, 1, 1, 4, 1, 6, 1)[row % 8] for row in range(table.num_rows)], "int32")
-    placed = spark.createDataFrame(table.append_column("#place", places))
-    names = [f"`{name.replace('`', '``')}`" for name in table.column_names]
-    return placed.repartitionById(PARTITIONS, "#place").select(*names)

@@ -8,16 +8,15 @@ import random
 from collections import Counter
 from decimal import Decimal
 
+import dovetail
+import dovetail.spark as ds
 import oracle
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
-
-import dovetail
-import dovetail.spark as ds
 from dovetail.spark import session as session_module
 from dovetail.spark.planning import Grid, Side, grid_for
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 INF, NAN = float("inf"), float("nan")
 

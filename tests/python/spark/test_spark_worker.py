@@ -6,10 +6,10 @@ import pickle
 import random
 from collections import Counter
 
+import dovetail
 import oracle
 import pyarrow as pa
 import pytest
-
 from dovetail.spark import worker
 from dovetail.spark.worker import CellJoin, join_cells
 
@@ -95,6 +95,14 @@ def test_left_rows_stream_past_the_right_ones(monkeypatch):
         given += batch.num_rows
         assert read <= 4 + given // 4 + 10
     assert given == 400
+
+
+def test_rows_that_are_out_of_order_are_noticed():
+    """Left rows before their right rows would lose pairs without a word."""
+    left, right = side(random.Random(1), 3, "a", "n"), side(random.Random(2), 3, "b")
+    batches = tagged(0, left, right).combine_chunks().to_batches()
+    with pytest.raises(dovetail.InternalError, match="came after"):
+        list(join_cells(iter([*batches, *batches]), JOIN))
 
 
 def test_an_empty_partition_gives_nothing():
