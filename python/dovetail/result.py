@@ -65,8 +65,15 @@ class JoinResult:
                 stream.close()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The output as an Arrow stream, for any library that reads those."""
-        return self._run().__arrow_c_stream__(requested_schema)
+        """The output as an Arrow stream, for any library that reads those.
+
+        A ``requested_schema`` may ask for other types; a value that one cannot hold is an error.
+        """
+        capsule = self._run().__arrow_c_stream__()
+        if requested_schema is None:
+            return capsule
+        reader = pa.RecordBatchReader._import_from_c_capsule(capsule)  # noqa: SLF001 - the protocol
+        return reader.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
         """The whole output as a pyarrow Table."""
