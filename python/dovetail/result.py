@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dovetail.errors import InvalidInputError
-from dovetail.progress import Progress, progress_callback
+from dovetail.progress import Progress, check_progress, progress_callback
 from dovetail.threads import thread_count
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from dovetail import _native
+
+#: More rows than a run can give: a limit beyond it is none.
+_MOST_ROWS = 2**63
 
 
 class JoinResult:
@@ -38,6 +41,7 @@ class JoinResult:
     ) -> None:
         self._join = join
         self._title = title
+        check_progress(progress)
         self._threads = thread_count(workers)
         self._progress = progress
         self._last_run: _native.Stream | dict[str, float] | None = None
@@ -97,7 +101,7 @@ class JoinResult:
         """The first ``n`` rows; the join stops when it has them."""
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise InvalidInputError(f"head({n!r}): expected a whole number from 0 on")
-        stream = self._run(limit=n)
+        stream = self._run(limit=min(n, _MOST_ROWS))
         batches = stream.read_all()
         stream.close()
         return pa.Table.from_batches(batches, self.schema)

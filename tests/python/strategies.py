@@ -188,14 +188,6 @@ class Input:
         """A one-shot stream that keeps the empty batches."""
         return pa.RecordBatchReader.from_batches(self.schema, iter(self.batches))
 
-    def __repr__(self) -> str:
-        shown = [batch.to_pydict() if _printable(batch.schema) else batch for batch in self.batches]
-        return f"Input({self.schema.to_string()!r}, {shown})"
-
-
-def _printable(schema: pa.Schema) -> bool:
-    return not any(pa.types.is_temporal(plain_type(field.type)) for field in schema)
-
 
 @st.composite
 def inputs(
