@@ -91,8 +91,11 @@ def interrupted(code: str) -> tuple[str, str, float]:
         text=True,
     )
     assert process.stdout is not None
+    assert process.stderr is not None
+    watchdog = threading.Timer(LONGEST, process.kill)
+    watchdog.start()
     try:
-        assert process.stdout.readline() == "begun\n", process.communicate(timeout=LONGEST)
+        assert process.stdout.readline() == "begun\n", process.stderr.read()
         # Not at once: let it get into the work. Whichever moment it is, the test must hold.
         pause = threading.Event()
         pause.wait(0.1)
@@ -100,10 +103,12 @@ def interrupted(code: str) -> tuple[str, str, float]:
         begun = os.times().elapsed
         first = process.stdout.readline()
         waited = os.times().elapsed - begun
-        rest, errors = process.communicate(timeout=LONGEST)
-    finally:
-        process.kill()
+        rest, errors = process.stdout.read(), process.stderr.read()
         process.wait()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.communicate()
     assert process.returncode == 0, errors
     return first + rest, errors, waited
 
