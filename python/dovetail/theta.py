@@ -101,9 +101,15 @@ def _names(columns: Columns | None, option: str) -> list[str]:
         raise InvalidInputError(
             f"{option}={columns!r}; expected a column name or a list of column names"
         )
+    for name in names:
+        _check_text(option, name)
     return list(names)
 
 
 def _check_text(option: str, value: object) -> None:
     if not isinstance(value, str):
         raise InvalidInputError(f"{option}={value!r}; expected text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"{option}={value!r}; expected text: {error.reason}") from None
