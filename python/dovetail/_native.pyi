@@ -1,9 +1,11 @@
 """The native half of dovetail: private, wrapped by the modules beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 import pyarrow as pa
+
+__all__ = ["Input", "Join", "Stream", "__version__", "theta_join"]
 
 __version__: str
 
@@ -45,8 +47,8 @@ def theta_join(
     left: Input,
     right: Input,
     *,
-    terms: list[tuple[str, str, str]],
-    by: list[tuple[str, str]],
+    terms: Sequence[tuple[str, str, str]],
+    by: Sequence[tuple[str, str]],
     how: str,
     suffix: str,
     algorithm: str,

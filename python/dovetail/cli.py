@@ -1,4 +1,5 @@
-"""The command line: ``dovetail theta left.parquet right.csv --where "a < b" --out out.parquet``.
+"""
+The command line: ``dovetail theta left.parquet right.csv --where "a < b" --out out.parquet``.
 
 Exit status: 0, 1 after an error (said on standard error), 2 for arguments that make no sense, 128
 and the signal's number after a signal.
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pyarrow as pa
 
@@ -70,7 +72,7 @@ def _print_anything() -> None:
 
 def _forget_output() -> None:
     """What is left in the buffer would fail again when the interpreter ends."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
@@ -165,14 +167,16 @@ def _print_table(result: JoinResult, rows: int) -> None:
     ]
     widths = [max(map(len, column)) for column in columns]
     for number, row in enumerate(zip(*columns, strict=True)):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
         if number == 0:
             print("  ".join("-" * width for width in widths))
     if shown.num_rows > rows:
         print(f"… (the first {rows} rows)")
 
 
-def _cells(column: pa.ChunkedArray) -> list[str]:
+def _cells(column: pa.ChunkedArray[Any]) -> list[str]:
     """A column as text: by Arrow where it can, which knows nanoseconds and years beyond 9999."""
     try:
         is_text = pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type)

@@ -1,4 +1,5 @@
-"""Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
+"""
+Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
 
 Output goes to a temporary file beside its destination and takes its name when it is complete:
 whatever happens, there is a whole file or none.
@@ -31,7 +32,8 @@ _FORMATS: dict[str, Format] = {
 
 
 def file_format(path: Path) -> Format:
-    """The format that the name of ``path`` stands for.
+    """
+    The format that the name of ``path`` stands for.
 
     >>> file_format(Path("flights.csv"))
     'csv'
@@ -46,7 +48,8 @@ def file_format(path: Path) -> Format:
 
 
 def read_table(path: Path) -> pa.Table:
-    """The table in ``path``; for Parquet also a folder of files, such as Spark writes.
+    """
+    The table in ``path``; for Parquet also a folder of files, such as Spark writes.
 
     Arrow IPC files are mapped, not copied. CSV is read as pyarrow does: types are inferred, and an
     empty field is null except in a column of text, where it is the empty string.
@@ -113,7 +116,7 @@ def _reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         except StopIteration:
             return
         except (OSError, pa.ArrowException) as error:
-            raise _ReadError from error
+            raise _ReadError(error) from error
         yield batch
 
 
@@ -122,8 +125,7 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except _ReadError as error:
-        assert error.__cause__ is not None  # noqa: S101 - raised `from` above
-        raise error.__cause__ from None
+        raise error.args[0] from None
     except pa.ArrowNotImplementedError as error:
         raise InvalidInputError(f"cannot write {path}: {_reason(error)}") from error
     except (OSError, pa.ArrowException) as error:
@@ -132,8 +134,8 @@ def _writing(path: Path) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     """What went wrong, on one line and without the path, which the message has already."""
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, pa.ArrowException):
-        return error.strerror.partition(" '")[0] if error.errno is None else os.strerror(error.errno)
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
     return " ".join(str(error).split())
 
 

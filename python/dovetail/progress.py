@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Union
 
 from dovetail.errors import InvalidInputError
 
 #: Called with (done, total) units of work, on the caller's thread.
 ProgressCallback = Callable[[int, int], object]
 #: What ``progress=`` takes.
-Progress = Union[bool, ProgressCallback]
+Progress = bool | ProgressCallback
 
 
 def check_progress(progress: object) -> None:

@@ -22,7 +22,8 @@ _MOST_ROWS = 2**63
 
 
 class JoinResult:
-    """A join that was checked but has not run: each use of it runs it, batch by batch.
+    """
+    A join that was checked but has not run: each use of it runs it, batch by batch.
 
     Pass it to any library that reads Arrow streams, loop over it, or convert it:
 
@@ -69,14 +70,15 @@ class JoinResult:
                 stream.close()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The output as an Arrow stream, for any library that reads those.
+        """
+        The output as an Arrow stream, for any library that reads those.
 
         A ``requested_schema`` may ask for other types; a value that one cannot hold is an error.
         """
         capsule = self._run().__arrow_c_stream__()
         if requested_schema is None:
             return capsule
-        reader = pa.RecordBatchReader._import_from_c_capsule(capsule)  # noqa: SLF001 - the protocol
+        reader: Any = pa.RecordBatchReader._import_from_c_capsule(capsule)
         return reader.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
@@ -94,7 +96,7 @@ class JoinResult:
         import polars as pl
 
         frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)  # noqa: S101 - a table gives a frame
+        assert isinstance(frame, pl.DataFrame)
         return frame
 
     def head(self, n: int = 10) -> pa.Table:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from dovetail import _native
-from dovetail.errors import InvalidInputError
-from dovetail.inputs import read_input
 from dovetail._grammar import parse
 from dovetail._resolve import pair_terms
+from dovetail.errors import InvalidInputError
+from dovetail.inputs import read_input
 from dovetail.predicates import Predicate
 from dovetail.progress import Progress
 from dovetail.result import JoinResult
@@ -17,7 +17,7 @@ from dovetail.result import JoinResult
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
 ThetaAlgorithm = Literal["auto", "nested_loop"]
 #: One column name, or several.
-Columns = Union[str, Sequence[str]]
+Columns = str | Sequence[str]
 
 
 def theta_join(
@@ -34,7 +34,8 @@ def theta_join(
     workers: int | None = None,
     progress: Progress = False,
 ) -> JoinResult:
-    """All pairs of a left and a right row for which ``where`` holds.
+    """
+    All pairs of a left and a right row for which ``where`` holds.
 
     ``where`` compares columns of the left input with columns of the right one, by position:
     ``"price > price"``, ``"x < x2 and y >= y2"``; ``left.x`` and ``right.y`` say it outright.
@@ -73,7 +74,8 @@ def theta_join(
 def equality_pairs(
     by: Columns | None, left_by: Columns | None, right_by: Columns | None
 ) -> list[tuple[str, str]]:
-    """The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
+    """
+    The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
 
     >>> equality_pairs(None, "a", "b")
     [('a', 'b')]

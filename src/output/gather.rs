@@ -54,7 +54,12 @@ pub(super) fn gather(
     }
 }
 
-fn gather_rows(field: &Field, chunks: &[ArrayRef], table: &Table, rows: &[u32]) -> Result<ArrayRef> {
+fn gather_rows(
+    field: &Field,
+    chunks: &[ArrayRef],
+    table: &Table,
+    rows: &[u32],
+) -> Result<ArrayRef> {
     match chunks {
         [] => Ok(new_null_array(field.data_type(), rows.len())),
         [chunk] => {

@@ -30,11 +30,12 @@ impl RowBytes {
             running.resize(table.num_rows() + 1, 0);
             let (mut row, mut total) = (0, 0);
             for chunk in table.chunks(index) {
-                for end in totals(&chunk) {
+                let ends = totals(&chunk);
+                for end in &ends {
                     row += 1;
                     running[row] += total + end;
                 }
-                total = running_total(&chunk, total);
+                total += ends.last().copied().unwrap_or(0);
             }
         }
         Self { fixed, running }
@@ -59,10 +60,6 @@ impl RowBytes {
         let rows = self.running.len().saturating_sub(1).max(1) as u64;
         self.fixed + self.running.last().map_or(0, |total| total.div_ceil(rows))
     }
-}
-
-fn running_total(chunk: &ArrayRef, before: u64) -> u64 {
-    before + totals(chunk).last().copied().unwrap_or(0)
 }
 
 /// Bytes of one value, where all values of the type have the same; bits count as bytes.

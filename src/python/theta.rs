@@ -26,12 +26,10 @@ pub(super) fn theta_join(
     algorithm: &str,
 ) -> PyResult<Join> {
     let plan = || -> Result<ThetaPlan> {
-        let kind = JoinKind::from_name(how).ok_or_else(|| {
-            unknown("how", how, &JoinKind::ALL.map(JoinKind::name))
-        })?;
-        let algorithm = Algorithm::from_name(algorithm).ok_or_else(|| {
-            unknown("algorithm", algorithm, &Algorithm::ALL.map(Algorithm::name))
-        })?;
+        let kind = JoinKind::from_name(how)
+            .ok_or_else(|| unknown("how", how, &JoinKind::ALL.map(JoinKind::name)))?;
+        let algorithm = Algorithm::from_name(algorithm)
+            .ok_or_else(|| unknown("algorithm", algorithm, &Algorithm::ALL.map(Algorithm::name)))?;
         let terms = terms.into_iter().map(to_term).collect::<Result<_>>()?;
         let spec = ThetaSpec { terms, by, kind, suffix, algorithm };
         ThetaPlan::new(&left.get().schema, &right.get().schema, spec)
@@ -41,9 +39,8 @@ pub(super) fn theta_join(
 }
 
 fn to_term((left, symbol, right): (String, String, String)) -> Result<Term> {
-    let comparison = Comparison::from_symbol(&symbol).ok_or_else(|| {
-        unknown("comparison", &symbol, &Comparison::ALL.map(Comparison::symbol))
-    })?;
+    let comparison = Comparison::from_symbol(&symbol)
+        .ok_or_else(|| unknown("comparison", &symbol, &Comparison::ALL.map(Comparison::symbol)))?;
     Ok(Term { left, comparison, right })
 }
 

@@ -50,6 +50,7 @@ impl NestedLoop {
         run.control.expect(pairs);
         run.metrics.add("rows_left", self.left.num_rows() as u64);
         run.metrics.add("rows_right", self.right.num_rows() as u64);
+        log::debug!("{}: nested_loop, {pairs} comparisons on {} threads", self.plan, run.threads);
         let words = self.keys.right.rows.len().div_ceil(64);
         Arc::new(Progress {
             run: run.clone(),
@@ -68,7 +69,8 @@ impl Operator for NestedLoop {
         let assembler = Arc::new(Assembler::new(self.plan.layout.clone(), left, right, run.caps));
         let (keys, progress) = (Arc::clone(&self.keys), self.begin(run));
         let tasks = self.pieces().map(move |rows| {
-            Box::new(Scan::new(Arc::clone(&keys), rows, Arc::clone(&progress))) as Box<dyn MatchTask>
+            Box::new(Scan::new(Arc::clone(&keys), rows, Arc::clone(&progress)))
+                as Box<dyn MatchTask>
         });
         BatchStream::new(assembler, tasks, run)
     }
@@ -178,7 +180,9 @@ fn narrow<T: Ord + Copy>(mask: &mut [u8], left: T, right: &[T], comparison: Comp
     let pairs = mask.iter_mut().zip(right);
     match comparison {
         Comparison::Less => pairs.for_each(|(mark, &right)| *mark &= u8::from(left < right)),
-        Comparison::LessOrEqual => pairs.for_each(|(mark, &right)| *mark &= u8::from(left <= right)),
+        Comparison::LessOrEqual => {
+            pairs.for_each(|(mark, &right)| *mark &= u8::from(left <= right))
+        }
         Comparison::Greater => pairs.for_each(|(mark, &right)| *mark &= u8::from(left > right)),
         Comparison::GreaterOrEqual => {
             pairs.for_each(|(mark, &right)| *mark &= u8::from(left >= right));
@@ -225,7 +229,10 @@ impl Drop for Progress {
     /// The last scan of a run is gone: what matched is known.
     fn drop(&mut self) {
         let metrics = &self.run.metrics;
-        let ones = self.right_matched.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()));
+        let ones = self
+            .right_matched
+            .iter()
+            .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()));
         let matched = ones.sum();
         metrics.add("matched_right", matched);
         metrics.add("unmatched_right", metrics.count("rows_right") - matched);

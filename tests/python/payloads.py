@@ -1,4 +1,5 @@
-"""Columns of every Arrow type that only pass through a join, and must come out unharmed.
+"""
+Columns of every Arrow type that only pass through a join, and must come out unharmed.
 
 Each of `PAYLOADS` builds an array from row numbers: row 3 has the same value in whichever array it
 is built, every fifth row is null, and dictionaries depend on the rows, so that batches differ.
@@ -69,7 +70,9 @@ def _long_runs(rows: Sequence[int]) -> pa.Array:
         else:
             ends.append(place + 1)
             values.append(row // 3)
-    return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int16()), pa.array(values, pa.int64()))
+    return pa.RunEndEncodedArray.from_arrays(
+        pa.array(ends, pa.int16()), pa.array(values, pa.int64())
+    )
 
 
 def _struct(rows: Sequence[int]) -> pa.Array:
@@ -85,7 +88,7 @@ def _map(rows: Sequence[int]) -> pa.Array:
 
 def _dense_union(rows: Sequence[int]) -> pa.Array:
     types = pa.array([row % 2 for row in rows], pa.int8())
-    places = pa.array([place // 1 for place, _ in enumerate(rows)], pa.int32())
+    places = pa.array([place for place, _ in enumerate(rows)], pa.int32())
     children = [pa.array(list(rows), pa.int64()), pa.array([str(row) for row in rows], pa.string())]
     return pa.UnionArray.from_dense(types, places, children, ["n", "s"])
 
@@ -139,10 +142,12 @@ PAYLOADS: dict[str, Builder] = {
     "fixed_size_binary_0": _of(pa.binary(0), lambda _: b""),
     "decimal32": _of(pa.decimal32(9, 2), lambda row: Decimal(row).scaleb(-2)),
     "decimal64": _of(pa.decimal64(18, 5), lambda row: Decimal(-row).scaleb(-5)),
-    "decimal128": _of(pa.decimal128(38, 10), lambda row: Decimal(row)),
+    "decimal128": _of(pa.decimal128(38, 10), Decimal),
     "decimal256": _of(pa.decimal256(76, 0), lambda row: Decimal(row) * 10**60),
     "date32": _viewed(pa.date32()),
-    "date64": lambda rows: pa.array(_nullable(rows, lambda row: row), pa.date32()).cast(pa.date64()),
+    "date64": lambda rows: pa.array(_nullable(rows, lambda row: row), pa.date32()).cast(
+        pa.date64()
+    ),
     "time32": _viewed(pa.time32("ms")),
     "time64": _viewed(pa.time64("ns")),
     "timestamp": _viewed(pa.timestamp("ns", "America/New_York")),

@@ -1,4 +1,5 @@
-"""Hypothesis generators for join inputs: narrow values that tie, nulls, edge values, odd cuts.
+"""
+Hypothesis generators for join inputs: narrow values that tie, nulls, edge values, odd cuts.
 
 `inputs` draws an `Input`: key columns of given types, a payload column, and batches of any size,
 empty ones included, each a slice out of the middle of a larger array. Types that compare with each
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -65,7 +67,8 @@ def family_of(kind: pa.DataType) -> str:
 
 
 def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
-    """Values of a plain type, few enough to tie, and now and then an edge value; never null.
+    """
+    Values of a plain type, few enough to tie, and now and then an edge value; never null.
 
     Temporal values are integers in the type's own unit.
     """
@@ -212,7 +215,8 @@ def inputs(
 def batches_of(
     draw: st.DrawFn, columns: dict[str, list[Any]], schema: pa.Schema
 ) -> list[pa.RecordBatch]:
-    """The columns cut anywhere; each batch is a slice of arrays with more rows around it.
+    """
+    The columns cut anywhere; each batch is a slice of arrays with more rows around it.
 
     Dictionaries are made batch by batch, so they differ.
     """
@@ -220,7 +224,7 @@ def batches_of(
     inner = draw(st.lists(st.integers(0, rows), max_size=4).map(sorted))
     ends = [0, *inner, rows]
     batches = []
-    for begin, end in zip(ends, ends[1:], strict=False):
+    for begin, end in pairwise(ends):
         before, after = draw(st.integers(0, 3)), draw(st.integers(0, 2))
         arrays = []
         for name, kind in zip(schema.names, schema.types, strict=True):
@@ -251,7 +255,9 @@ def decoded(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         column = table.column(place)
         if pa.types.is_run_end_encoded(field.type):
-            column = pa.chunked_array([pc.run_end_decode(c) for c in column.chunks], field.type.value_type)
+            column = pa.chunked_array(
+                [pc.run_end_decode(c) for c in column.chunks], field.type.value_type
+            )
         elif pa.types.is_dictionary(field.type):
             column = column.cast(field.type.value_type)
         table = table.set_column(place, field.name, column)

@@ -12,15 +12,15 @@ from typing import Any
 import datafusion
 import duckdb
 import numpy as np
+import oracle
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from payloads import PAYLOADS
 
 import dovetail as dt
-import oracle
-from payloads import PAYLOADS
 
 LEFT = pa.table({"a": [1, 5, None, 9], "s": ["x", None, "y", "z"]})
 RIGHT = pa.table({"b": [4, 8, None], "f": [0.5, None, 2.0]})
@@ -120,7 +120,9 @@ def test_lazy_frames_are_not_collected_behind_ones_back() -> None:
         pass
 
     for frame in (pl.LazyFrame({"a": [1]}), Mine({"a": [1]})):
-        with pytest.raises(dt.UnsupportedError, match=r"left input .* LazyFrame: call \.collect\(\)"):
+        with pytest.raises(
+            dt.UnsupportedError, match=r"left input .* LazyFrame: call \.collect\(\)"
+        ):
             join(frame)
 
 
@@ -150,7 +152,7 @@ class Stream:
 
 def test_capsules_of_another_kind_are_refused() -> None:
     for capsule in (5, None, LEFT.schema.__arrow_c_schema__()):
-        with pytest.raises(dt.InvalidInputError, match="left input, a .*Stream, is not a table"):
+        with pytest.raises(dt.InvalidInputError, match=r"left input, a .*Stream, is not a table"):
             join(Stream(capsule))
 
 
@@ -209,7 +211,7 @@ def test_malformed_columns_are_refused(kind: str) -> None:
     left = pa.table({"a": [1, 2], "bad": MALFORMED[kind]()})
     result = join(left)
     for use in (result.count, result.to_arrow):
-        with pytest.raises(dt.InvalidInputError, match='left input failed after 0 rows: .*"bad"'):
+        with pytest.raises(dt.InvalidInputError, match=r'left input failed after 0 rows: .*"bad"'):
             use()
 
 
@@ -330,7 +332,7 @@ def test_dictionaries_that_together_are_too_large_for_their_keys() -> None:
         for first in (0, 1000)
     ]
     left = pa.table({"a": [0] * 200, "d": pa.chunked_array(parts, kind)})
-    with pytest.raises(dt.InvalidInputError, match='column "d" .* cast it to wider keys'):
+    with pytest.raises(dt.InvalidInputError, match=r'column "d" .* cast it to wider keys'):
         join(left, pa.table({"b": [1]})).to_arrow()
     assert join(left, pa.table({"b": [1]})).count() == 200
 
@@ -341,7 +343,7 @@ def test_nested_dictionaries_that_together_are_too_large_for_their_keys() -> Non
         return pa.StructArray.from_arrays([pa.DictionaryArray.from_arrays(keys, values)], ["d"])
 
     left = pa.table({"a": [0] * 200, "s": pa.chunked_array([part(0), part(1000)])})
-    with pytest.raises(dt.InvalidInputError, match='column "s" .* cast it to wider keys'):
+    with pytest.raises(dt.InvalidInputError, match=r'column "s" .* cast it to wider keys'):
         join(left, pa.table({"b": [1]})).to_arrow()
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import oracle
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 import dovetail as dt
-import oracle
 from dovetail import cli, files
 
 LONGEST = 60
@@ -49,7 +49,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def theta(folder: Path, *options: object, left: str = "left.parquet", right: str = "right.csv") -> int:
+def theta(
+    folder: Path, *options: object, left: str = "left.parquet", right: str = "right.csv"
+) -> int:
     arguments = [folder / left, folder / right, *options]
     if "--where" not in options:
         arguments += ["--where", "a < b"]
@@ -151,7 +153,8 @@ def test_prints_a_table_unless_told_otherwise(
     assert theta(folder) == 0
     table = capsys.readouterr().out
     assert table == (
-        "a  k  b  k_right\n-  -  -  -------\n1  u  4  u\n1  u  8  u\n1  u  9  v\n5  v  8  u\n5  v  9  v\n"
+        "a  k  b  k_right\n-  -  -  -------\n"
+        "1  u  4  u\n1  u  8  u\n1  u  9  v\n5  v  8  u\n5  v  9  v\n"
     )
     assert theta(folder, "--format", "table") == 0
     assert capsys.readouterr().out == table
@@ -342,7 +345,10 @@ UNREADABLE: dict[str, tuple[Callable[[Path], str], str]] = {
     "a folder": (lambda f: _directory(f, "folder.csv"), "it is a folder, expected a file"),
     "an empty folder": (lambda f: _directory(f, "folder.parquet"), "no column 'a'"),
     "empty csv": (lambda f: _garbage(f, "left.csv", b""), "Empty CSV file"),
-    "ragged csv": (lambda f: _garbage(f, "left.csv", b"a,k\n1,2\n3\n"), "Expected 2 columns, got 1"),
+    "ragged csv": (
+        lambda f: _garbage(f, "left.csv", b"a,k\n1,2\n3\n"),
+        "Expected 2 columns, got 1",
+    ),
     "csv that is no text": (lambda f: _garbage(f, "left.csv", b"\xff\xfe\0"), ""),
     "csv with a column twice": (lambda f: _garbage(f, "left.csv", b"a,a\n1,2\n"), "two columns"),
     "empty parquet": (lambda f: _garbage(f, "left.parquet", b""), "Parquet file size is 0 bytes"),
@@ -478,7 +484,7 @@ def test_an_error_of_the_join_half_way_leaves_nothing(tmp_path: Path) -> None:
         raise dt.InvalidInputError("half-way")
 
     for suffix in WRITERS:
-        with pytest.raises(dt.InvalidInputError, match="^half-way$"):
+        with pytest.raises(dt.InvalidInputError, match=r"^half-way$"):
             files.write_batches(tmp_path / f"out{suffix}", LEFT.schema, batches())
     assert files_in(tmp_path) == []
 
@@ -488,7 +494,7 @@ def test_an_error_of_the_source_is_not_called_an_error_of_the_output(tmp_path: P
         yield LEFT.to_batches()[0]
         raise OSError("the source's own")
 
-    with pytest.raises(OSError, match="^the source's own$") as caught:
+    with pytest.raises(OSError, match=r"^the source's own$") as caught:
         files.write_batches(tmp_path / "out.csv", LEFT.schema, batches())
     assert type(caught.value) is OSError
     assert files_in(tmp_path) == []

@@ -485,7 +485,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("no abs", lambda: col("a") - col("b") <= 5, "found no abs"),
     ("negative width", lambda: abs(col("a") - col("b")) <= -5, "never negative"),
     ("negative float", lambda: abs(col("a") - col("b")) <= -0.5, "never negative, found -0.5"),
-    ("nan", lambda: abs(col("a") - col("b")) <= float("nan"), "finite, found NaN"),
+    ("nan", lambda: abs(col("a") - col("b")) <= float("nan"), "finite, found NaN"),  # noqa: PLW0177
     ("infinite", lambda: abs(col("a") - col("b")) < float("inf"), "finite, found Infinity"),
     ("bool", lambda: abs(col("a") - col("b")) < True, "found bool"),
     ("width text", lambda: abs(col("a") - col("b")) < "5", "width: expected a unit"),

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import oracle
 import pyarrow as pa
 import pytest
+import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dovetail as dt
-import oracle
-import strategies
 
 LEFT = pa.table({"a": [1, 5, None, 9], "k": ["u", "v", "u", "w"]})
 RIGHT = pa.table({"b": [4, 8, None], "k": ["u", "v", "u"]})
@@ -53,9 +53,7 @@ class Watched:
 def test_nothing_is_read_before_the_first_use() -> None:
     left, right = Watched(LEFT), Watched(RIGHT)
     result = dt.theta_join(left.reader, right.reader, "a < b", by="k")
-    assert result.schema == pa.schema(
-        [("a", pa.int64()), ("k", pa.string()), ("b", pa.int64())]
-    )
+    assert result.schema == pa.schema([("a", pa.int64()), ("k", pa.string()), ("b", pa.int64())])
     assert result.metrics == {}
     repr(result)
     assert (left.taken, right.taken) == (0, 0)
@@ -204,7 +202,9 @@ def test_head_takes_ten_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("n", [-1, 2.0, "5", None, True])
 def test_head_takes_a_number(n: Any) -> None:
-    with pytest.raises(dt.InvalidInputError, match=r"head\(.*\): expected a whole number from 0 on"):
+    with pytest.raises(
+        dt.InvalidInputError, match=r"head\(.*\): expected a whole number from 0 on"
+    ):
         small(2).head(n)
 
 

@@ -1,4 +1,5 @@
-"""Ctrl-C, the GIL, forks, threads, logging and optional packages, mostly in processes of their own.
+"""
+Ctrl-C, the GIL, forks, threads, logging and optional packages, mostly in processes of their own.
 
 Clocks appear only as generous bounds: a hang is a failure, a slow machine is not.
 """
@@ -30,7 +31,9 @@ LONGEST = 60
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
-def python(code: str, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+def python(
+    code: str, *, check: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Runs `code` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
@@ -113,7 +116,9 @@ def interrupted(code: str) -> tuple[str, str, float]:
     return first + rest, errors, waited
 
 
-@pytest.mark.parametrize(("use", "workers"), [("count", 1), ("iteration", 1), *((use, 2) for use in USES)])
+@pytest.mark.parametrize(
+    ("use", "workers"), [("count", 1), ("iteration", 1), *((use, 2) for use in USES)]
+)
 def test_ctrl_c(use: str, workers: int) -> None:
     statement, where = USES[use]
     code = HOURS.format(where=where, workers=workers, use=statement, after="")
@@ -331,8 +336,8 @@ def test_a_forked_process_ends_by_itself() -> None:
     """Nothing at interpreter exit waits for threads that are not there."""
     code = """
         import os, sys, numpy as np, pyarrow as pa, dovetail as dt
-        numbers = np.arange(3000)
-        result = dt.theta_join(pa.table({"x": numbers}), pa.table({"y": numbers}), "x < y", workers=4)
+        left, right = pa.table({"x": np.arange(3000)}), pa.table({"y": np.arange(3000)})
+        result = dt.theta_join(left, right, "x < y", workers=4)
         batches = iter(result)
         next(batches)
         child = os.fork()
@@ -348,7 +353,9 @@ def test_a_forked_process_ends_by_itself() -> None:
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
 def test_workers_is_a_whole_number_from_one_on(workers: Any) -> None:
-    with pytest.raises(dt.InvalidInputError, match=r"workers=.*; expected a whole number from 1 on"):
+    with pytest.raises(
+        dt.InvalidInputError, match=r"workers=.*; expected a whole number from 1 on"
+    ):
         dt.theta_join(table(1, "x"), table(1, "y"), "x < y", workers=workers)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
+import oracle
 import pyarrow as pa
 import pytest
+import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import Input
 
 import dovetail as dt
-import oracle
-import strategies
-from strategies import Input
 
 OPS = list(oracle.COMPARISONS)
 WORKERS = st.integers(1, 8)
@@ -25,9 +25,9 @@ def where(terms: list[oracle.Term]) -> str:
 
 def check(result: dt.JoinResult, left: Input, right: Input, terms: Any, by: Any = ()) -> None:
     """The result has the rows, the order and the schema that the oracle works out."""
-    l, r = left.table(), right.table()
-    pairs = oracle.theta_pairs(l, r, terms, by)
-    expected = oracle.pair_rows(l, r, pairs, by)
+    lefts, rights = left.table(), right.table()
+    pairs = oracle.theta_pairs(lefts, rights, terms, by)
+    expected = oracle.pair_rows(lefts, rights, pairs, by)
     output = result.to_arrow()
     output.validate(full=True)
     assert output.schema == oracle.pair_schema(left.schema, right.schema, by) == result.schema
@@ -179,7 +179,10 @@ PREDICATES = [
     ("right.lo <= left.t", [("t", ">=", "lo")]),
     ("left.t > right.lo and right.hi > left.t", [("t", ">", "lo"), ("t", "<", "hi")]),
     (dt.col("t") < dt.col("hi"), [("t", "<", "hi")]),
-    ((dt.col("t") >= dt.col("lo")) & (dt.col("t") <= dt.col("hi")), [("t", ">=", "lo"), ("t", "<=", "hi")]),
+    (
+        (dt.col("t") >= dt.col("lo")) & (dt.col("t") <= dt.col("hi")),
+        [("t", ">=", "lo"), ("t", "<=", "hi")],
+    ),
 ]
 
 
@@ -251,6 +254,6 @@ def test_agrees_with_duckdb(data: st.DataObject, kind: pa.DataType, op: str) -> 
         connection.register("lefts", left)
         connection.register("rights", right)
         theirs = connection.execute(
-            f"SELECT l, r FROM lefts JOIN rights ON a {op} b AND lefts.k = rights.k"  # noqa: S608
+            f"SELECT l, r FROM lefts JOIN rights ON a {op} b AND lefts.k = rights.k"
         ).fetchall()
     assert sorted(zip(ours["l"].to_pylist(), ours["r"].to_pylist(), strict=True)) == sorted(theirs)

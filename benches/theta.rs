@@ -1,0 +1,65 @@
+//! Theta kernels: counting and building pairs.
+#![allow(missing_docs, reason = "criterion's macros")]
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use dovetail::operator::{Operator, Plan, Run};
+use dovetail::predicate::{Comparison, JoinKind, Term};
+use dovetail::table::Table;
+use dovetail::theta::{Algorithm, ThetaPlan, ThetaSpec};
+
+/// `rows` numbers spread evenly over [low, low + 30), in an order that looks random.
+fn table(name: &str, rows: u64, low: f64) -> Arc<Table> {
+    let keys = (0..rows).map(|i| low + 30.0 * ((i * 2_654_435_761 % rows) as f64) / rows as f64);
+    let columns: [(&str, ArrayRef); 2] = [
+        (name, Arc::new(keys.collect::<Float64Array>())),
+        ("id", Arc::new((0..rows as i64).collect::<Int64Array>())),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("equal lengths");
+    Arc::new(Table::new(name, batch.schema(), vec![batch]).expect("few rows"))
+}
+
+fn operator(algorithm: Algorithm, rows: u64) -> Arc<dyn Operator> {
+    let (left, right) = (table("a", rows, 20.0), table("b", rows, 10.0));
+    let spec = ThetaSpec {
+        terms: vec![Term {
+            left: "a".into(),
+            comparison: Comparison::LessOrEqual,
+            right: "b".into(),
+        }],
+        by: vec![],
+        kind: JoinKind::Inner,
+        suffix: "_right".into(),
+        algorithm,
+    };
+    let plan = ThetaPlan::new(left.schema(), right.schema(), spec).expect("columns exist");
+    plan.bind(&[left, right]).expect("keys compare")
+}
+
+fn theta(criterion: &mut Criterion) {
+    let rows = 5_000;
+    let mut group = criterion.benchmark_group("theta");
+    group.throughput(Throughput::Elements(rows * rows)).sample_size(20);
+    let operator = operator(Algorithm::NestedLoop, rows);
+    let expected = operator.count(&Run::on(2)).expect("counts");
+    // a <= b for (2/3)² / 2 of the pairs, but for the ties at the ends.
+    let share = expected as f64 / (rows * rows) as f64;
+    assert!((share - 2.0 / 9.0).abs() < 0.01, "{share}");
+    group.bench_function(format!("nested_loop/count/{rows}"), |bencher| {
+        bencher.iter(|| {
+            assert_eq!(operator.count(&Run::on(2)).expect("counts"), expected);
+        });
+    });
+    group.bench_function(format!("nested_loop/build/{rows}"), |bencher| {
+        bencher.iter(|| {
+            let stream = operator.stream(&Run::on(2)).expect("streams");
+            let rows: usize = stream.map(|batch| batch.expect("builds").num_rows()).sum();
+            assert_eq!(rows as u128, expected);
+        });
+    });
+}
+
+criterion_group!(benches, theta);
+criterion_main!(benches);

@@ -1,0 +1,59 @@
+//! Joins by definition: look at every pair of rows and ask.
+
+use std::cmp::Ordering;
+
+use dovetail::predicate::Comparison;
+
+use super::rows::Row;
+
+/// A term as the oracle reads it: column of the left row, comparison, column of the right row.
+pub type OracleTerm = (&'static str, Comparison, &'static str);
+
+/// Every pair that satisfies all terms and is equal in all `by` columns: left row, then right row.
+pub fn pairs(left: &[Row], right: &[Row], terms: &[OracleTerm], by: &[&str]) -> Vec<(Row, Row)> {
+    let mut found = Vec::new();
+    for l in left {
+        for r in right {
+            let holds = |&(a, comparison, b): &OracleTerm| {
+                compare(l, a, r, b).is_some_and(|ordering| satisfies(ordering, comparison))
+            };
+            let equal = |name: &&str| compare(l, name, r, name) == Some(Ordering::Equal);
+            if terms.iter().all(holds) && by.iter().all(equal) {
+                found.push((l.clone(), r.clone()));
+            }
+        }
+    }
+    found
+}
+
+fn satisfies(ordering: Ordering, comparison: Comparison) -> bool {
+    match comparison {
+        Comparison::Less => ordering == Ordering::Less,
+        Comparison::LessOrEqual => ordering != Ordering::Greater,
+        Comparison::Greater => ordering == Ordering::Greater,
+        Comparison::GreaterOrEqual => ordering != Ordering::Less,
+        Comparison::NotEqual => ordering != Ordering::Equal,
+    }
+}
+
+/// `None` where either is null.
+fn compare(left: &Row, a: &str, right: &Row, b: &str) -> Option<Ordering> {
+    match (a, b) {
+        ("text", "text") => Some(left.text.as_ref()?.cmp(right.text.as_ref()?)),
+        _ => Some(order_numbers(number(left, a)?, number(right, b)?)),
+    }
+}
+
+fn number(row: &Row, column: &str) -> Option<f64> {
+    match column {
+        "int" => row.int.map(f64::from),
+        "float" => row.float,
+        "id" => Some(f64::from(row.id)),
+        other => panic!("{other} is no number"),
+    }
+}
+
+/// NaN equals NaN and is greater than every number; the zeros are equal.
+fn order_numbers(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
