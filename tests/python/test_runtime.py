@@ -433,6 +433,29 @@ def test_records_of_the_core_reach_python_logging(caplog: pytest.LogCaptureFixtu
     assert all(record.levelno == logging.DEBUG for record in records)
 
 
+class Raising(logging.Handler):
+    """A handler that fails, as one does in which Ctrl-C arrives."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("use", ["count", "to_arrow", "head", "iterate"])
+def test_what_a_logging_handler_raises_is_raised(use: str) -> None:
+    result = dt.theta_join(table(20, "x"), table(30, "y"), "x < y", workers=2)
+    logger, handler = logging.getLogger("dovetail"), Raising()
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(result) if use == "iterate" else getattr(result, use)()
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert result.count() == 390, "and the next use works"
+
+
 def test_nothing_is_logged_by_default() -> None:
     code = """
         import numpy as np, pyarrow as pa, dovetail as dt
