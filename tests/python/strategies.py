@@ -86,7 +86,8 @@ def _values(kind: pa.DataType) -> tuple[Sequence[Any], Sequence[Any]]:
         wide = [2.0**53, 2.0**53 + 2, 1e300, 2.0**63, 2.0**64] if kind == pa.float64() else []
         return [-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, NAN], [INF, -INF, 5e-324, -0.5, 300.0, *wide]
     if pa.types.is_decimal(kind):
-        with localcontext(prec=100):
+        with localcontext() as context:
+            context.prec = 100
             step = Decimal(1).scaleb(-kind.scale)
             most = step * (10**kind.precision - 1)
             near = [Decimal(n) for n in range(-2, 4)] if kind.scale >= 0 else []

@@ -411,12 +411,13 @@ def test_threads_come_and_go_with_a_run() -> None:
         next(batches)
         assert tasks() >= before + 6
         batches.close()
-        result.count()
-        for _ in range(1000):  # threads end by themselves, soon
-            if tasks() <= before + 1:
-                break
-            time.sleep(0.01)
-        assert tasks() <= before + 1, (before, tasks())
+        for use in (lambda: None, result.count, result.to_arrow, lambda: result.head(1)):
+            use()
+            for _ in range(1000):  # threads end by themselves, soon
+                if tasks() <= before + 1:
+                    break
+                time.sleep(0.01)
+            assert tasks() <= before + 1, (before, tasks())
     """
     python(code)
 
