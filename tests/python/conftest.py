@@ -13,5 +13,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("search", settings.get_profile("fixed"), derandomize=False, max_examples=2000)
+settings.register_profile(
+    "search", settings.get_profile("fixed"), derandomize=False, max_examples=2000
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))

@@ -1,4 +1,5 @@
-"""What a join must give, worked out row by row in plain Python.
+"""
+What a join must give, worked out row by row in plain Python.
 
 Nothing here is shared with `src`: values are exact Python numbers (`Fraction`), and every pair of
 rows is looked at. Slow on purpose, and short enough to be believed.
@@ -105,9 +106,7 @@ def theta_pairs(
         (i, j)
         for i in range(left.num_rows)
         for j in range(right.num_rows)
-        if all(
-            a[i] is not None and b[j] is not None and holds(a[i], b[j]) for a, holds, b in tests
-        )
+        if all(a[i] is not None and b[j] is not None and holds(a[i], b[j]) for a, holds, b in tests)
     ]
 
 
