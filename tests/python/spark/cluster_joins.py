@@ -12,10 +12,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import dovetail.spark as ds
 import oracle
 import pyarrow as pa
 from pyspark.sql import SparkSession
+
+import dovetail.spark as ds
 
 TERMS = [("a", "<", "b"), ("x", ">=", "y")]
 WHERE = "a < b and x >= y"
@@ -57,8 +58,8 @@ def lose_an_executor(marker):
         from pyspark import TaskContext
 
         for batch in batches:
-            if TaskContext.get().partitionId() == 9 and not os.path.exists(marker):  # noqa: PTH110
-                with open(marker, "w"):  # noqa: PTH123
+            if TaskContext.get().partitionId() == 9 and not os.path.exists(marker):
+                with open(marker, "w"):
                     os.kill(executor_pid(), signal.SIGKILL)
             yield batch
 

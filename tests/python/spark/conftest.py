@@ -9,11 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dovetail
 import pyarrow as pa
 import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+
+import dovetail
 
 HERE = Path(__file__).parent
 PARTITIONS = 8

@@ -8,15 +8,16 @@ import random
 from collections import Counter
 from decimal import Decimal
 
-import dovetail
-import dovetail.spark as ds
 import oracle
 import pyarrow as pa
 import pytest
-from dovetail.spark import session as session_module
-from dovetail.spark.planning import Grid, Side, grid_for
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+
+import dovetail
+import dovetail.spark as ds
+from dovetail.spark import session as session_module
+from dovetail.spark.planning import Grid, Side, grid_for
 
 INF, NAN = float("inf"), float("nan")
 
@@ -37,7 +38,7 @@ def table(rng, rows, **columns):
 
 
 DAY = dt.date(2024, 3, 31)
-NOON = dt.datetime(2024, 3, 31, 12)  # noqa: DTZ001 - local on purpose
+NOON = dt.datetime(2024, 3, 31, 12)
 INSTANT = NOON.replace(tzinfo=dt.timezone.utc)
 HOUR = dt.timedelta(hours=1)
 # Per case: the left key's values and type, the right key's, and the comparison.

@@ -6,10 +6,11 @@ import pickle
 import random
 from collections import Counter
 
-import dovetail
 import oracle
 import pyarrow as pa
 import pytest
+
+import dovetail
 from dovetail.spark import worker
 from dovetail.spark.worker import CellJoin, join_cells
 
@@ -110,5 +111,5 @@ def test_an_empty_partition_gives_nothing():
 
 
 def test_what_is_sent_to_the_tasks_is_small():
-    assert pickle.loads(pickle.dumps(JOIN)) == JOIN  # noqa: S301
+    assert pickle.loads(pickle.dumps(JOIN)) == JOIN
     assert len(pickle.dumps(JOIN)) < 1000

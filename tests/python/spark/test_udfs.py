@@ -8,11 +8,12 @@ import types
 from collections import Counter
 from pathlib import Path
 
-import dovetail
 import oracle
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
+
+import dovetail
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
