@@ -1,5 +1,4 @@
-"""
-The command line: ``dovetail theta left.parquet right.csv --where "a < b" --out out.parquet``.
+"""The command line: ``dovetail theta left.parquet right.csv --where "a < b" --out out.parquet``.
 
 Exit status: 0, 1 after an error (said on standard error), 2 for arguments that make no sense, 128
 and the signal's number after a signal.

@@ -1,5 +1,4 @@
-"""
-Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
+"""Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
 
 Output goes to a temporary file beside its destination and takes its name when it is complete:
 whatever happens, there is a whole file or none.
@@ -32,8 +31,7 @@ _FORMATS: dict[str, Format] = {
 
 
 def file_format(path: Path) -> Format:
-    """
-    The format that the name of ``path`` stands for.
+    """The format that the name of ``path`` stands for.
 
     >>> file_format(Path("flights.csv"))
     'csv'
@@ -48,8 +46,7 @@ def file_format(path: Path) -> Format:
 
 
 def read_table(path: Path) -> pa.Table:
-    """
-    The table in ``path``; for Parquet also a folder of files, such as Spark writes.
+    """The table in ``path``; for Parquet also a folder of files, such as Spark writes.
 
     Arrow IPC files are mapped, not copied. CSV is read as pyarrow does: types are inferred, and an
     empty field is null except in a column of text, where it is the empty string.

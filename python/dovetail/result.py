@@ -22,8 +22,7 @@ _MOST_ROWS = 2**63
 
 
 class JoinResult:
-    """
-    A join that was checked but has not run: each use of it runs it, batch by batch.
+    """A join that was checked but has not run: each use of it runs it, batch by batch.
 
     Pass it to any library that reads Arrow streams, loop over it, or convert it:
 
@@ -70,8 +69,7 @@ class JoinResult:
                 stream.close()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """
-        The output as an Arrow stream, for any library that reads those.
+        """The output as an Arrow stream, for any library that reads those.
 
         A ``requested_schema`` may ask for other types; a value that one cannot hold is an error.
         """

@@ -34,8 +34,7 @@ def theta_join(
     workers: int | None = None,
     progress: Progress = False,
 ) -> JoinResult:
-    """
-    All pairs of a left and a right row for which ``where`` holds.
+    """All pairs of a left and a right row for which ``where`` holds.
 
     ``where`` compares columns of the left input with columns of the right one, by position:
     ``"price > price"``, ``"x < x2 and y >= y2"``; ``left.x`` and ``right.y`` say it outright.
@@ -74,8 +73,7 @@ def theta_join(
 def equality_pairs(
     by: Columns | None, left_by: Columns | None, right_by: Columns | None
 ) -> list[tuple[str, str]]:
-    """
-    The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
+    """The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
 
     >>> equality_pairs(None, "a", "b")
     [('a', 'b')]

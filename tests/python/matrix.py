@@ -1,5 +1,4 @@
-"""
-The support matrix of README.md, cell by cell, and what a cell promises.
+"""The support matrix of README.md, cell by cell, and what a cell promises.
 
 `CASES` has one entry per function, predicate, kind of join and use of `by`; a test for a host runs
 its function over them and calls `check` with what came of it.

@@ -1,5 +1,4 @@
-"""
-What a join must give, worked out row by row in plain Python.
+"""What a join must give, worked out row by row in plain Python.
 
 Nothing here is shared with `src`: values are exact Python numbers (`Fraction`), and every pair of
 rows is looked at. Slow on purpose, and short enough to be believed.

@@ -1,5 +1,4 @@
-"""
-Columns of every Arrow type that only pass through a join, and must come out unharmed.
+"""Columns of every Arrow type that only pass through a join, and must come out unharmed.
 
 Each of `PAYLOADS` builds an array from row numbers: row 3 has the same value in whichever array it
 is built, every fifth row is null, and dictionaries depend on the rows, so that batches differ.

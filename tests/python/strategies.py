@@ -1,5 +1,4 @@
-"""
-Hypothesis generators for join inputs: narrow values that tie, nulls, edge values, odd cuts.
+"""Hypothesis generators for join inputs: narrow values that tie, nulls, edge values, odd cuts.
 
 `inputs` draws an `Input`: key columns of given types, a payload column, and batches of any size,
 empty ones included, each a slice out of the middle of a larger array. Types that compare with each
@@ -67,8 +66,7 @@ def family_of(kind: pa.DataType) -> str:
 
 
 def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
-    """
-    Values of a plain type, few enough to tie, and now and then an edge value; never null.
+    """Values of a plain type, few enough to tie, and now and then an edge value; never null.
 
     Temporal values are integers in the type's own unit.
     """
@@ -216,8 +214,7 @@ def inputs(
 def batches_of(
     draw: st.DrawFn, columns: dict[str, list[Any]], schema: pa.Schema
 ) -> list[pa.RecordBatch]:
-    """
-    The columns cut anywhere; each batch is a slice of arrays with more rows around it.
+    """The columns cut anywhere; each batch is a slice of arrays with more rows around it.
 
     Dictionaries are made batch by batch, so they differ.
     """

@@ -1,5 +1,4 @@
-"""
-Ctrl-C, the GIL, forks, threads, logging and optional packages, mostly in processes of their own.
+"""Ctrl-C, the GIL, forks, threads, logging and optional packages, mostly in processes of their own.
 
 Clocks appear only as generous bounds: a hang is a failure, a slow machine is not.
 """
