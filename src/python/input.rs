@@ -12,6 +12,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3_arrow::ffi::ArrayReader;
 use pyo3_arrow::input::AnyArray;
@@ -43,8 +44,7 @@ impl Input {
     #[new]
     fn new(py: Python<'_>, data: AnyArray, label: String) -> PyResult<Self> {
         let reader = data.into_reader()?;
-        let schema = table_schema(&label, reader.field().data_type());
-        let schema = Arc::new(schema.map_err(|error| to_python(py, &error))?);
+        let schema = Arc::new(table_schema(py, &label, reader.field().data_type())?);
         Ok(Self { label, schema, rows: Mutex::new(Rows::Unread(reader, Vec::new())) })
     }
 
@@ -138,19 +138,16 @@ impl Input {
 }
 
 /// The columns of a table that comes as an array of this type.
-fn table_schema(label: &str, data_type: &DataType) -> Result<Schema> {
+fn table_schema(py: Python<'_>, label: &str, data_type: &DataType) -> PyResult<Schema> {
     let DataType::Struct(fields) = data_type else {
-        let what = format!("{label} input is a single column of type {data_type}");
-        return Err(Error::invalid(what + "; expected a table of named columns"));
+        return Err(PyTypeError::new_err(format!("it is a single column of type {data_type}")));
     };
     let mut seen = HashSet::new();
-    match fields.iter().find(|field| !seen.insert(field.name())) {
-        Some(field) => {
-            let name = field.name();
-            Err(Error::invalid(format!("{label} input has two columns called {name:?}")))
-        }
-        None => Ok(Schema::new(fields.clone())),
+    if let Some(field) = fields.iter().find(|field| !seen.insert(field.name())) {
+        let what = format!("{label} input has two columns called {:?}", field.name());
+        return Err(to_python(py, &Error::invalid(what)));
     }
+    Ok(Schema::new(fields.clone()))
 }
 
 /// `data` if its offsets, lengths and text are what its type promises.
