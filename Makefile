@@ -34,7 +34,7 @@ bench: | cargo ## criterion benchmarks of the kernels
 lint: $(READY) ## formatting, clippy, ruff, mypy, stubs, documentation
 	cargo fmt --check
 	cargo clippy --locked --all-targets --features python -- --deny warnings
-	RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --document-private-items
+	RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --document-private-items --features python
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -46,16 +46,17 @@ format: $(READY) ## format all sources
 	$(BIN)/ruff check --fix .
 
 wheel: $(READY) ## one abi3 wheel for Python 3.10 and later, in dist/
+	rm -f dist/*.whl
 	$(BIN)/maturin build --release --locked --out dist
 
 check-wheel: wheel ## install the wheel in an empty environment and join with it
 	rm -rf dist/check && $(PYTHON) -m venv dist/check
 	dist/check/bin/python -m pip install --quiet dist/*.whl
-	cd dist && check/bin/python -m doctest ../README.md
-	cd dist && check/bin/dovetail --version
+	cd dist && check/bin/python -m doctest ../README.md && check/bin/dovetail --version
 
 clean: ## remove everything that was built
-	rm -rf target dist demo-output $(VENV)
+	rm -rf target dist demo-output $(VENV) python/dovetail/_native.*.so
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The package, built in release mode and importable in place, with all that tests and demo need.
 $(READY): pyproject.toml $(RUST_SOURCES) | cargo
@@ -64,13 +65,14 @@ $(READY): pyproject.toml $(RUST_SOURCES) | cargo
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo 'cannot make a virtual environment: apt-get install python3-venv'; exit 1; }
 	@test -x $(BIN)/maturin || $(BIN)/python -m pip install --quiet 'maturin>=1.9.4,<2'
-	$(BIN)/maturin develop --release --locked --extras dev
+	$(BIN)/maturin develop --release --locked --extras spark,progress,demo,dev
 	@touch $@
 
 .PHONY: cargo
 cargo:
 	@command -v cargo > /dev/null || \
 	  { echo 'cargo is missing: install Rust 1.88 or later from https://rustup.rs'; exit 1; }
+	@command -v cc > /dev/null || { echo 'cc is missing: apt-get install gcc'; exit 1; }
 
 # Spark needs Java 17 or later; where there is none and Debian is at hand, install it.
 java:

@@ -162,7 +162,7 @@ def start_spark():
         .appName("dovetail demo")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={quiet.as_uri()}")
         .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "true")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "America/New_York")
         .config("spark.sql.shuffle.partitions", "8")
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")

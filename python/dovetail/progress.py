@@ -40,7 +40,7 @@ def _bar(title: str) -> Iterator[ProgressCallback | None]:
         from tqdm.auto import tqdm
     except ImportError:
         # Past this generator, progress_callback, their context managers and the result's method.
-        warnings.warn("progress=True needs tqdm: pip install 'dovetail[progress]'", stacklevel=6)
+        warnings.warn("progress=True needs tqdm: pip install tqdm", stacklevel=6)
         yield None
         return
     with tqdm(desc=title, unit="", unit_scale=True) as bar:
