@@ -1,5 +1,4 @@
-"""
-The joins that Spark, pandas and SQL engines do badly, done right: Arrow in, Arrow out.
+"""The joins that Spark, pandas and SQL engines do badly, done right: Arrow in, Arrow out.
 
 >>> import dovetail as dt, pyarrow as pa
 >>> phones = pa.table({"phone": ["x", "y"], "price": [300, 900]})

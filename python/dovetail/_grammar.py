@@ -1,5 +1,4 @@
-"""
-The text of a predicate, read into the values of `dovetail.predicates`.
+"""The text of a predicate, read into the values of `dovetail.predicates`.
 
     predicate  = term { "and" term }
     term       = "(" predicate ")" | band | overlaps | between | comparison
@@ -63,8 +62,7 @@ _DID_YOU_MEAN: Final = {
 
 
 def parse(text: str | Predicate) -> Predicate:
-    """
-    Read a predicate from text; one that is built already is returned as it is.
+    """Read a predicate from text; one that is built already is returned as it is.
 
     >>> parse("price > price")
     Compare(left=Col(name='price', input=None), op='>', right=Col(name='price', input=None))

@@ -1,5 +1,4 @@
-"""
-Which column of which input a predicate means, and what it then comes down to.
+"""Which column of which input a predicate means, and what it then comes down to.
 
 For two inputs a predicate becomes a conjunction of (left column, comparison, right column), which
 is all that the native layer knows. Columns that are not there, inputs that have no such name and
@@ -44,8 +43,7 @@ _MOST_COLUMNS_SHOWN: Final = 8
 def pair_terms(
     predicate: Predicate, left_columns: Sequence[str], right_columns: Sequence[str]
 ) -> list[tuple[str, Comparison, str]]:
-    """
-    Lower a predicate on two inputs to (left column, comparison, right column), all to hold.
+    """Lower a predicate on two inputs to (left column, comparison, right column), all to hold.
 
     >>> from dovetail._grammar import parse
     >>> pair_terms(parse("right.y < left.x and t between lo and hi"), ["x", "t"], ["y", "lo", "hi"])

@@ -1,5 +1,4 @@
-"""
-Predicate text cut into tokens, and names written so that they are cut back whole.
+"""Predicate text cut into tokens, and names written so that they are cut back whole.
 
 Tokens are made one at a time, so that the first mistake in reading order is the one reported.
 This module never fails: what it cannot read becomes a token of kind `bad`, and the parser says
@@ -91,8 +90,7 @@ def tokenize(text: str) -> Iterator[Token]:
 
 
 def quote_name(name: str) -> str:
-    """
-    `name` as it has to be written in a predicate.
+    """`name` as it has to be written in a predicate.
 
     >>> quote_name("price"), quote_name("unit price"), quote_name("and")
     ('price', '"unit price"', '"and"')

@@ -1,16 +1,26 @@
-"""The command line: ``dovetail theta left.parquet right.csv --where "a < b" --out out.parquet``."""
+"""The command line: ``dovetail theta left.parquet right.csv --where "a < b" --out out.parquet``.
+
+Exit status: 0, 1 after an error (said on standard error), 2 for arguments that make no sense, 128
+and the signal's number after a signal.
+"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
 
 import dovetail
 from dovetail.errors import DovetailError
-from dovetail.files import file_format, read_table, write_batches
+from dovetail.files import check_output, read_table, write_batches
 from dovetail.result import JoinResult
 from dovetail.theta import theta_join
 
@@ -18,22 +28,51 @@ from dovetail.theta import theta_join
 TABLE_ROWS = 20
 
 
+#: Characters that a cell of a printed table shows.
+CELL_WIDTH = 40
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status."""
     options = _parser().parse_args(arguments)
+    _print_anything()
+    # Unwinds like Ctrl-C does, so that no temporary file is left.
+    before = signal.signal(signal.SIGTERM, _terminated)
     try:
-        status: int = options.run(options)
+        options.run(options)
+        sys.stdout.flush()
     except DovetailError as error:
         print(f"dovetail: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("dovetail: interrupted", file=sys.stderr)
-        return 130
+        return 128 + int(signal.SIGINT)
     except BrokenPipeError:
-        # The reader has gone (`| head`); nothing more can be said on standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    return status
+        # The reader has gone (`| head`): nothing to say, and nobody to say it to.
+        _forget_output()
+    except OSError as error:
+        _forget_output()
+        print(f"dovetail: cannot print: {error.strerror or error}", file=sys.stderr)
+        return 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _print_anything() -> None:
+    """Characters that the terminal cannot show are escaped, not an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _forget_output() -> None:
+    """What is left in the buffer would fail again when the interpreter ends."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,17 +106,30 @@ def _add_theta(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     """What every join takes: where the result goes, and how it is computed."""
-    command.add_argument("--out", type=Path, help="output file: .parquet, .csv or .arrow")
-    command.add_argument(
-        "--format", choices=["table", "count", "explain"], help="print this instead of writing"
+    target = command.add_mutually_exclusive_group()
+    target.add_argument("--out", type=Path, help="output file: .parquet, .csv or .arrow")
+    target.add_argument(
+        "--format",
+        choices=["table", "count", "explain"],
+        default="table",
+        help="what to print where there is no --out (default: table)",
     )
-    command.add_argument("--rows", type=int, default=TABLE_ROWS, help="rows that a table prints")
+    command.add_argument(
+        "--rows", type=_row_count, default=TABLE_ROWS, help="rows that a table prints"
+    )
     command.add_argument("--workers", type=int, help="threads (default: all cores)")
     command.add_argument("--progress", action="store_true", help="show a progress bar")
 
 
-def _run_theta(options: argparse.Namespace) -> int:
-    _check_output(options)
+def _row_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 0 on")
+    return int(text)
+
+
+def _run_theta(options: argparse.Namespace) -> None:
+    if options.out is not None:
+        check_output(options.out)
     result = theta_join(
         read_table(options.left),
         read_table(options.right),
@@ -91,38 +143,29 @@ def _run_theta(options: argparse.Namespace) -> int:
         workers=options.workers,
         progress=options.progress,
     )
-    return _deliver(result, options)
+    _deliver(result, options)
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    """A bad ``--out`` is said before the work, not after it."""
-    if options.out is None and options.format is None:
-        options.format = "table"
-    if options.out is not None:
-        file_format(options.out)
-
-
-def _deliver(result: JoinResult, options: argparse.Namespace) -> int:
-    if options.format == "count":
-        print(result.count())
-    elif options.format == "explain":
-        print(result.explain(), end="")
-    elif options.format == "table":
-        _print_table(result, options.rows)
+def _deliver(result: JoinResult, options: argparse.Namespace) -> None:
     if options.out is not None:
         rows = write_batches(options.out, result.schema, result)
         print(f"wrote {rows:,} rows to {options.out}", file=sys.stderr)
-    return 0
+    elif options.format == "count":
+        print(result.count())
+    elif options.format == "explain":
+        print(result.explain(), end="")
+    else:
+        _print_table(result, options.rows)
 
 
 def _print_table(result: JoinResult, rows: int) -> None:
     shown = result.head(rows + 1)
-    names = shown.schema.names
-    cells = [names] + [
-        [_cell(value) for value in row.values()] for row in shown.slice(0, rows).to_pylist()
+    columns = [
+        [_one_line(name), *_cells(column)]
+        for name, column in zip(shown.schema.names, shown.slice(0, rows).columns, strict=True)
     ]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(names))]
-    for number, row in enumerate(cells):
+    widths = [max(map(len, column)) for column in columns]
+    for number, row in enumerate(zip(*columns, strict=True)):
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
@@ -132,9 +175,19 @@ def _print_table(result: JoinResult, rows: int) -> None:
         print(f"… (the first {rows} rows)")
 
 
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    return text if len(text) <= 40 else text[:39] + "…"
+def _cells(column: pa.ChunkedArray[Any]) -> list[str]:
+    """A column as text: by Arrow where it can, which knows nanoseconds and years beyond 9999."""
+    try:
+        is_text = pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type)
+        values = (column.cast(pa.string()) if is_text else column).to_pylist()
+    except (pa.ArrowException, ValueError, OverflowError):
+        values = [str(scalar) if scalar.is_valid else None for scalar in column]
+    return ["" if value is None else _one_line(str(value)) for value in values]
+
+
+def _one_line(text: str) -> str:
+    text = text[:CELL_WIDTH] if len(text) <= CELL_WIDTH else text[: CELL_WIDTH - 1] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""
-What can go wrong, one class per thing the caller can do about it.
+"""What can go wrong, one class per thing the caller can do about it.
 
 Every class also derives from the builtin that people already catch, so `except ValueError` keeps
 working. Ctrl-C is `KeyboardInterrupt`, as everywhere.

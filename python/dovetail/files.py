@@ -1,5 +1,4 @@
-"""
-Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
+"""Tables in files, for the command line: Parquet, CSV and Arrow IPC, chosen by extension.
 
 Output goes to a temporary file beside its destination and takes its name when it is complete:
 whatever happens, there is a whole file or none.
@@ -9,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,8 +31,7 @@ _FORMATS: dict[str, Format] = {
 
 
 def file_format(path: Path) -> Format:
-    """
-    The format that the name of ``path`` stands for.
+    """The format that the name of ``path`` stands for.
 
     >>> file_format(Path("flights.csv"))
     'csv'
@@ -47,28 +46,55 @@ def file_format(path: Path) -> Format:
 
 
 def read_table(path: Path) -> pa.Table:
-    """The table in ``path``."""
+    """The table in ``path``; for Parquet also a folder of files, such as Spark writes.
+
+    Arrow IPC files are mapped, not copied. CSV is read as pyarrow does: types are inferred, and an
+    empty field is null except in a column of text, where it is the empty string.
+    """
     kind = file_format(path)
     try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+        if is_folder and kind != "parquet":
+            raise InvalidInputError(f"cannot read {path}: it is a folder, expected a file")
         if kind == "parquet":
             import pyarrow.parquet
 
-            return pyarrow.parquet.read_table(path)
+            # Folders called key=value are columns of a folder, not of a single file in one.
+            partitioning = "hive" if is_folder else None
+            return pyarrow.parquet.read_table(path, partitioning=partitioning)
         if kind == "csv":
             import pyarrow.csv
 
             return pyarrow.csv.read_csv(path)
-        with pa.memory_map(os.fspath(path)) as source:
-            return pa.ipc.open_file(source).read_all()
+        return _read_ipc(path)
     except (OSError, pa.ArrowException) as error:
-        raise InvalidInputError(f"cannot read {path}: {error}") from error
+        raise InvalidInputError(f"cannot read {path}: {_reason(error)}") from error
+
+
+def _read_ipc(path: Path) -> pa.Table:
+    """Files and streams share their extensions; a file begins with its name."""
+    with pa.memory_map(os.fspath(path)) as source:
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+        return reader.read_all()
+
+
+def check_output(path: Path) -> None:
+    """Refuse what ``write_batches`` could not write to, before the work rather than after it."""
+    file_format(path)
+    if path.is_dir():
+        raise InvalidInputError(f"cannot write {path}: it is a folder, expected a file")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InvalidInputError(f"cannot write {path}: there is no folder {folder}")
 
 
 def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
     """Writes ``batches`` to ``path``, all of them or nothing; returns the number of rows."""
     kind = file_format(path)
     rows = 0
-    with _whole_file(path) as temporary, _writing(path), _writer(kind, temporary, schema) as writer:
+    with _writing(path), _whole_file(path) as temporary, _writer(kind, temporary, schema) as writer:
         for batch in _reading(batches):
             writer.write_batch(batch)
             rows += batch.num_rows
@@ -87,7 +113,7 @@ def _reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         except StopIteration:
             return
         except (OSError, pa.ArrowException) as error:
-            raise _ReadError from error
+            raise _ReadError(error) from error
         yield batch
 
 
@@ -96,17 +122,24 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except _ReadError as error:
-        assert error.__cause__ is not None
-        raise error.__cause__ from None
+        raise error.args[0] from None
     except pa.ArrowNotImplementedError as error:
-        raise InvalidInputError(f"cannot write {path}: {error}") from error
+        raise InvalidInputError(f"cannot write {path}: {_reason(error)}") from error
     except (OSError, pa.ArrowException) as error:
-        raise SpillError(f"cannot write {path}: {error}") from error
+        raise SpillError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, on one line and without the path, which the message has already."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return " ".join(str(error).split())
 
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[Path]:
     """A temporary file that becomes ``path`` if the block ends well, and vanishes if not."""
+    path = Path(os.path.realpath(path))  # a link stays, and what it points to is replaced
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         yield temporary

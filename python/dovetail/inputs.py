@@ -11,16 +11,15 @@ from dovetail.errors import InvalidInputError, UnsupportedError
 def read_input(data: Any, label: str) -> _native.Input:
     """The input called ``label`` in messages; its rows are read when a join first needs them."""
     kind = type(data)
-    package = kind.__module__.partition(".")[0]
     name = f"{kind.__module__}.{kind.__qualname__}"
-    if package == "pyspark":
+    if _is_from("pyspark", kind):
         raise UnsupportedError(
             f"{label} input is a Spark DataFrame, which would be collected to the driver: "
             "use the function of the same name in dovetail.spark"
         )
-    if package == "polars" and kind.__name__ == "LazyFrame":
+    if _is_from("polars", kind, "LazyFrame"):
         raise UnsupportedError(f"{label} input is a Polars LazyFrame: call .collect() on it first")
-    if package == "pyarrow" and not hasattr(data, "__arrow_c_stream__"):
+    if _is_from("pyarrow", kind) and not hasattr(data, "__arrow_c_stream__"):
         data = _pyarrow_reader(data)
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         raise InvalidInputError(
@@ -35,10 +34,18 @@ def read_input(data: Any, label: str) -> _native.Input:
         raise InvalidInputError(
             f"{label} input, a {name}, is not a table of columns: {error}"
         ) from error
-    if package in ("duckdb", "_duckdb"):
+    if _is_from("duckdb", kind) or _is_from("_duckdb", kind):
         # A DuckDB connection has room for one open result: read it before the next one opens.
         opened.read()
     return opened
+
+
+def _is_from(package: str, kind: type, name: str | None = None) -> bool:
+    """Whether ``kind`` is, or derives from, a class of ``package``, found without importing it."""
+    return any(
+        base.__module__.partition(".")[0] == package and name in (None, base.__name__)
+        for base in kind.__mro__
+    )
 
 
 def _pyarrow_reader(data: Any) -> Any:

@@ -1,5 +1,4 @@
-"""
-Join predicates as small frozen values, and `col` to build them in Python.
+"""Join predicates as small frozen values, and `col` to build them in Python.
 
 Most people write text instead, which `dovetail._grammar` reads; `str` of a predicate is text that
 reads back as an equal value. Predicates know no tables: which column of which input is meant is
@@ -42,8 +41,7 @@ _LARGEST_WIDTH_EXPONENT: Final = 400  # beyond the range of a float
 
 @dataclass(frozen=True)
 class Col:
-    """
-    A column by name; `input` is left, right, t0, t1, … or a dict's own name, or None for
+    """A column by name; `input` is left, right, t0, t1, … or a dict's own name, or None for
     "by position".
     """
 
@@ -150,8 +148,7 @@ class Between(Predicate):
 
 @dataclass(frozen=True)
 class Overlaps(Predicate):
-    """
-    The intervals [left_low, left_high) and [right_low, right_high) overlap.
+    """The intervals [left_low, left_high) and [right_low, right_high) overlap.
 
     `overlaps(lo, hi)` means these two columns in every input, which for two inputs is the same as
     naming them twice.
@@ -240,8 +237,7 @@ def _type(value: object) -> str:
 
 
 def col(name: str, input: str | None = None) -> ColumnExpression:
-    """
-    A column to build predicates from; `name` is taken as it is, dots and all.
+    """A column to build predicates from; `name` is taken as it is, dots and all.
 
     >>> print((col("x") < col("x2")) & (col("unit price", "right") >= col("price", "left")))
     x < x2 and right."unit price" >= left.price

@@ -6,10 +6,20 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from dovetail.errors import InvalidInputError
+
 #: Called with (done, total) units of work, on the caller's thread.
 ProgressCallback = Callable[[int, int], object]
 #: What ``progress=`` takes.
 Progress = bool | ProgressCallback
+
+
+def check_progress(progress: object) -> None:
+    """Refuse what ``progress=`` does not take."""
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise InvalidInputError(
+            f"progress={progress!r}; expected True, False or a callable that takes (done, total)"
+        )
 
 
 @contextmanager
@@ -29,7 +39,8 @@ def _bar(title: str) -> Iterator[ProgressCallback | None]:
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        warnings.warn("progress=True needs tqdm: pip install 'dovetail[progress]'", stacklevel=5)
+        # Past this generator, progress_callback, their context managers and the result's method.
+        warnings.warn("progress=True needs tqdm: pip install 'dovetail[progress]'", stacklevel=6)
         yield None
         return
     with tqdm(desc=title, unit="", unit_scale=True) as bar:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dovetail.errors import InvalidInputError
-from dovetail.progress import Progress, progress_callback
+from dovetail.progress import Progress, check_progress, progress_callback
 from dovetail.threads import thread_count
 
 if TYPE_CHECKING:
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from dovetail import _native
 
+#: More rows than a run can give: a limit beyond it is none.
+_MOST_ROWS = 2**63
+
 
 class JoinResult:
-    """
-    A join that was checked but has not run: each use of it runs it, batch by batch.
+    """A join that was checked but has not run: each use of it runs it, batch by batch.
 
     Pass it to any library that reads Arrow streams, loop over it, or convert it:
 
@@ -39,6 +41,7 @@ class JoinResult:
     ) -> None:
         self._join = join
         self._title = title
+        check_progress(progress)
         self._threads = thread_count(workers)
         self._progress = progress
         self._last_run: _native.Stream | dict[str, float] | None = None
@@ -66,8 +69,15 @@ class JoinResult:
                 stream.close()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The output as an Arrow stream, for any library that reads those."""
-        return self._run().__arrow_c_stream__(requested_schema)
+        """The output as an Arrow stream, for any library that reads those.
+
+        A ``requested_schema`` may ask for other types; a value that one cannot hold is an error.
+        """
+        capsule = self._run().__arrow_c_stream__()
+        if requested_schema is None:
+            return capsule
+        reader: Any = pa.RecordBatchReader._import_from_c_capsule(capsule)
+        return reader.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
         """The whole output as a pyarrow Table."""
@@ -91,7 +101,7 @@ class JoinResult:
         """The first ``n`` rows; the join stops when it has them."""
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise InvalidInputError(f"head({n!r}): expected a whole number from 0 on")
-        stream = self._run(limit=n)
+        stream = self._run(limit=min(n, _MOST_ROWS))
         batches = stream.read_all()
         stream.close()
         return pa.Table.from_batches(batches, self.schema)

@@ -34,8 +34,7 @@ def theta_join(
     workers: int | None = None,
     progress: Progress = False,
 ) -> JoinResult:
-    """
-    All pairs of a left and a right row for which ``where`` holds.
+    """All pairs of a left and a right row for which ``where`` holds.
 
     ``where`` compares columns of the left input with columns of the right one, by position:
     ``"price > price"``, ``"x < x2 and y >= y2"``; ``left.x`` and ``right.y`` say it outright.
@@ -51,6 +50,8 @@ def theta_join(
     >>> dt.theta_join(r, s, "a < b").to_arrow().to_pydict()
     {'a': [1, 1, 5], 'b': [4, 8, 8]}
     """
+    for option, value in (("how", how), ("suffix", suffix), ("algorithm", algorithm)):
+        _check_text(option, value)
     predicate = parse(where)
     left_input, right_input = read_input(left, "left"), read_input(right, "right")
     pairs = equality_pairs(by, left_by, right_by)
@@ -63,15 +64,16 @@ def theta_join(
         suffix=suffix,
         algorithm=algorithm,
     )
-    title = f"theta_join {how}: {predicate}" + (f" by {by or left_by}" if pairs else "")
+    title = f"theta_join {how}: {predicate}"
+    if pairs:
+        title += " by " + ", ".join(a if a == b else f"{a} = {b}" for a, b in pairs)
     return JoinResult(join, title, workers=workers, progress=progress)
 
 
 def equality_pairs(
     by: Columns | None, left_by: Columns | None, right_by: Columns | None
 ) -> list[tuple[str, str]]:
-    """
-    The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
+    """The pairs of columns that ``by``, or ``left_by`` and ``right_by``, ask to be equal.
 
     >>> equality_pairs(None, "a", "b")
     [('a', 'b')]
@@ -79,8 +81,9 @@ def equality_pairs(
     if by is not None and (left_by is not None or right_by is not None):
         raise InvalidInputError("give by=, or left_by= and right_by=, not both")
     if by is not None:
-        left_by = right_by = by
-    lefts, rights = _names(left_by), _names(right_by)
+        names = _names(by, "by")
+        return list(zip(names, names, strict=True))
+    lefts, rights = _names(left_by, "left_by"), _names(right_by, "right_by")
     if len(lefts) != len(rights):
         raise InvalidInputError(
             f"left_by= names {len(lefts)} columns and right_by= {len(rights)}; "
@@ -89,11 +92,24 @@ def equality_pairs(
     return list(zip(lefts, rights, strict=True))
 
 
-def _names(columns: Columns | None) -> list[str]:
+def _names(columns: Columns | None, option: str) -> list[str]:
     if columns is None:
         return []
-    names = [columns] if isinstance(columns, str) else list(columns)
+    # No sets: the order of columns pairs them up.
+    names = [columns] if isinstance(columns, str) else columns
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InvalidInputError(
+            f"{option}={columns!r}; expected a column name or a list of column names"
+        )
     for name in names:
-        if not isinstance(name, str):
-            raise InvalidInputError(f"by= takes column names; found {name!r}")
-    return names
+        _check_text(option, name)
+    return list(names)
+
+
+def _check_text(option: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{option}={value!r}; expected text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"{option}={value!r}; expected text: {error.reason}") from None

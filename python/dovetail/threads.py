@@ -10,8 +10,7 @@ from dovetail.errors import InvalidInputError
 
 
 def thread_count(workers: int | None) -> int:
-    """
-    ``workers``, else DOVETAIL_THREADS, else a Spark task's cores, else the machine's.
+    """``workers``, else DOVETAIL_THREADS, else a Spark task's cores, else the machine's.
 
     >>> thread_count(3)
     3

@@ -1,5 +1,4 @@
-"""
-Durations and sizes as people write them: `"1h30m"`, `"250ms"`, `"64MB"`.
+"""Durations and sizes as people write them: `"1h30m"`, `"250ms"`, `"64MB"`.
 
 Everything is exact: decimals are read as integers and a power of ten, never as floats, and a value
 that is not a whole number of nanoseconds or bytes is refused rather than rounded. Values are
@@ -48,8 +47,7 @@ _BYTES: Final = {
 
 @dataclass(frozen=True)
 class Duration:
-    """
-    A length of time in whole nanoseconds, never negative.
+    """A length of time in whole nanoseconds, never negative.
 
     `str` writes it the way `parse_duration` reads it:
 
@@ -79,8 +77,7 @@ class Duration:
 def parse_duration(
     value: str | timedelta | Duration | SupportsIndex, *, option: str | None = None
 ) -> Duration | int:
-    """
-    Read a duration; a bare integer stays an `int`, in the unit of an integer column.
+    """Read a duration; a bare integer stays an `int`, in the unit of an integer column.
 
     Text is one or more numbers with the units w, d, h, m (minutes), s, ms, us or µs, and ns, the
     larger units first. `option` is what the caller calls the value; error messages start with it.
@@ -120,8 +117,7 @@ def parse_duration(
 
 
 def parse_bytes(value: str | SupportsIndex, *, option: str | None = None) -> int:
-    """
-    Read a size in bytes: an integer, or text with B, KB, MB, GB, TB (powers of 1000) or
+    """Read a size in bytes: an integer, or text with B, KB, MB, GB, TB (powers of 1000) or
     KiB, MiB, GiB, TiB (powers of 1024), in any case; without a unit, bytes.
 
     >>> parse_bytes("64MB"), parse_bytes("1.5 KiB"), parse_bytes("0"), parse_bytes(4096)

@@ -61,8 +61,9 @@ impl Layout {
             if !has_right || dropped.contains(&index) {
                 continue;
             }
+            // Only a name of the left input counts: names must not depend on the columns' order.
             let mut name = field.name().clone();
-            if taken.contains(&name) {
+            if left.index_of(&name).is_ok() {
                 name.push_str(suffix);
             }
             if !taken.insert(name.clone()) {

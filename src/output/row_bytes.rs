@@ -108,7 +108,8 @@ fn totals(array: &ArrayRef) -> Vec<u64> {
         }
         FixedSizeList(_, size) => {
             let values = totals(array.as_fixed_size_list().values());
-            (1..=array.len()).map(|row| values[row * *size as usize - 1]).collect()
+            let total = |end: usize| if end == 0 { 0 } else { values[end - 1] };
+            (1..=array.len()).map(|row| total(row * *size as usize)).collect()
         }
         // Rare layouts (unions, list views, run ends): an equal share of their buffers.
         _ => {

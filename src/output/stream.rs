@@ -46,6 +46,8 @@ impl BatchStream {
         tasks: impl Iterator<Item = Box<dyn MatchTask>> + Send + 'static,
         run: &Run,
     ) -> Result<Self> {
+        run.metrics.add("rows_out", 0);
+        run.metrics.add("batches_out", 0);
         let wanted = run.limit.unwrap_or(u64::MAX);
         let at_once = assembler.batch_rows().min(usize::try_from(wanted).unwrap_or(usize::MAX));
         let builder = Arc::clone(&assembler);

@@ -9,7 +9,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use super::convert::{batch_to_python, schema_to_python, stream_capsule};
 use super::error::to_python;
 use super::input::Input;
-use super::watch::{Raised, run, watched};
+use super::watch::{Raised, detached, run, watched};
 use crate::control::{Control, interruptible};
 use crate::metrics::{Metric, Metrics};
 use crate::operator::{Operator, Plan, Run};
@@ -67,8 +67,7 @@ impl Join {
     ) -> PyResult<Stream> {
         let (control, raised) = watched(progress);
         let run = run_with(control, threads, limit);
-        let batches = py
-            .detach(|| self.operator(&run.control)?.stream(&run))
+        let batches = detached(py, || self.operator(&run.control)?.stream(&run))?
             .map_err(|error| raised.or(py, &error))?;
         let schema = Arc::clone(batches.schema());
         Ok(Stream { schema, batches: Mutex::new(Some(batches)), metrics: run.metrics, raised })
@@ -109,7 +108,12 @@ pub(super) struct Stream {
     raised: Raised,
 }
 
+// The lock is only ever waited for without the GIL: who holds it may want that.
 impl Stream {
+    fn take(&self) -> Option<BatchStream> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn next(&self) -> Result<Option<arrow_array::RecordBatch>> {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         batches.as_mut().and_then(Iterator::next).transpose()
@@ -120,21 +124,20 @@ impl Stream {
 impl Stream {
     /// The next batch as a pyarrow.RecordBatch, `None` at the end.
     fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = py.detach(|| self.next()).map_err(|error| self.raised.or(py, &error))?;
+        let next = detached(py, || self.next())?.map_err(|error| self.raised.or(py, &error))?;
         next.map(|batch| batch_to_python(py, batch)).transpose()
     }
 
     /// All batches that are left, as a list of pyarrow.RecordBatch.
     fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let rest = || std::iter::from_fn(|| self.next().transpose()).collect::<Result<Vec<_>>>();
-        let batches = py.detach(rest).map_err(|error| self.raised.or(py, &error))?;
+        let batches = detached(py, rest)?.map_err(|error| self.raised.or(py, &error))?;
         batches.into_iter().map(|batch| batch_to_python(py, batch)).collect()
     }
 
     /// Stops the run.
-    fn close(&self, py: Python<'_>) {
-        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        py.detach(|| drop(batches));
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || drop(self.take()))
     }
 
     /// What was counted so far.
@@ -150,8 +153,7 @@ impl Stream {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let taken = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let batches = taken.ok_or_else(|| {
+        let batches = detached(py, || self.take())?.ok_or_else(|| {
             to_python(py, &Error::invalid("this stream was handed over already; ask for another"))
         })?;
         let raised = self.raised.clone();

@@ -62,5 +62,15 @@ pub(super) fn run<T: Send>(
     work: impl FnOnce(Arc<Control>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let (control, raised) = watched(progress);
-    py.detach(|| work(control)).map_err(|error| raised.or(py, &error))
+    detached(py, || work(control))?.map_err(|error| raised.or(py, &error))
+}
+
+/// Runs `work` without the GIL. A log record it writes may run Python code that raises, a signal
+/// handler for one: that is raised here.
+pub(super) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let done = py.detach(work);
+    match PyErr::take(py) {
+        Some(raised) => Err(raised),
+        None => Ok(done),
+    }
 }

@@ -7,12 +7,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use arrow_schema::SchemaRef;
 
 use super::plan::{ThetaPlan, label};
 use crate::Result;
 use crate::key::{KeyColumn, Keys, NO_GROUP, equality_groups, ordered_keys};
+use crate::metrics::Metric;
 use crate::operator::{Operator, Run};
 use crate::ordered::Ordered;
 use crate::output::{Assembler, BatchStream, MatchTask, Matches};
@@ -54,6 +56,9 @@ impl NestedLoop {
         let words = self.keys.right.rows.len().div_ceil(64);
         Arc::new(Progress {
             run: run.clone(),
+            pairs,
+            compared: AtomicU64::new(0),
+            left_matched: AtomicU64::new(0),
             right_matched: (0..words).map(|_| AtomicU64::new(0)).collect(),
         })
     }
@@ -80,8 +85,12 @@ impl Operator for NestedLoop {
         let tasks = self
             .pieces()
             .map(move |rows| Scan::new(Arc::clone(&keys), rows, Arc::clone(&progress)));
+        let begun = Instant::now();
         let counts = Ordered::new(tasks, Scan::count, run.threads, Arc::clone(&run.control))?;
-        counts.map(|count| count.map(u128::from)).sum()
+        let rows = counts.sum::<Result<u64>>()?;
+        run.metrics.add("rows_out", rows);
+        run.metrics.set("seconds", Metric::Real(begun.elapsed().as_secs_f64()));
+        Ok(rows.into())
     }
 
     fn explain(&self, run: &Run) -> Result<String> {
@@ -212,6 +221,9 @@ impl SideKeys {
 /// What all scans of one run report to.
 struct Progress {
     run: Run,
+    pairs: u64,
+    compared: AtomicU64,
+    left_matched: AtomicU64,
     /// A bit for each right row that found a partner.
     right_matched: Vec<AtomicU64>,
 }
@@ -226,18 +238,18 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// The last scan of a run is gone: what matched is known.
+    /// The last scan of a run is gone. Which rows matched is known only if all were looked at.
     fn drop(&mut self) {
+        if *self.compared.get_mut() < self.pairs {
+            return;
+        }
         let metrics = &self.run.metrics;
-        let ones = self
-            .right_matched
-            .iter()
-            .map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()));
-        let matched = ones.sum();
-        metrics.add("matched_right", matched);
-        metrics.add("unmatched_right", metrics.count("rows_right") - matched);
-        metrics.add("matched_left", 0);
-        metrics.add("unmatched_left", metrics.count("rows_left") - metrics.count("matched_left"));
+        let ones = self.right_matched.iter_mut().map(|word| u64::from(word.get_mut().count_ones()));
+        let (left, right) = (*self.left_matched.get_mut(), ones.sum());
+        metrics.add("matched_left", left);
+        metrics.add("unmatched_left", metrics.count("rows_left") - left);
+        metrics.add("matched_right", right);
+        metrics.add("unmatched_right", metrics.count("rows_right") - right);
     }
 }
 
@@ -289,7 +301,8 @@ impl Scan {
         }
         self.progress.run.control.advance(compared);
         self.progress.run.metrics.add("comparisons", compared);
-        self.progress.run.metrics.add("matched_left", left_matched);
+        self.progress.compared.fetch_add(compared, Ordering::Relaxed);
+        self.progress.left_matched.fetch_add(left_matched, Ordering::Relaxed);
         Ok(matches)
     }
 

@@ -1,0 +1,19 @@
+"""The joins of dovetail on Spark: the same names and arguments, DataFrames in and out.
+
+Plans are lazy and run inside Spark's own tasks, where the same Rust operators join Arrow batches
+that give the same rows as in a single process. Nothing is collected to the driver, and the
+session's settings are never changed but by `configure`, which is for you to call::
+
+    import dovetail.spark as ds
+
+    ds.configure(spark)
+    pairs = ds.theta_join(phones, laptops, "price > price")
+
+This package is the only place that imports pyspark: `planning` runs on the driver, `worker` in the
+tasks. The executors need dovetail installed, as they need any package that a task uses.
+"""
+
+from dovetail.spark.session import configure
+from dovetail.spark.theta import theta_join
+
+__all__ = ["configure", "theta_join"]

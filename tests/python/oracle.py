@@ -1,0 +1,192 @@
+"""What a join must give, worked out row by row in plain Python.
+
+Nothing here is shared with `src`: values are exact Python numbers (`Fraction`), and every pair of
+rows is looked at. Slow on purpose, and short enough to be believed.
+
+- `comparable` turns a column into values that Python compares as dovetail promises to.
+- `theta_pairs` gives the pairs (i, j) of a theta join, in the documented order.
+- `cells`, `row_list` and `rows` turn Arrow data into hashable rows, so that whole rows can be
+  compared as sequences or multisets, whatever their type.
+- `pair_schema` and `pair_rows` are the output that belongs to given pairs.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Term = tuple[str, str, str]
+Pairs = list[tuple[int, int]]
+
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "!=": operator.ne,
+}
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def comparable(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """The values of a key column so that `<` and `==` mean what they mean in a join."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return [value for chunk in chunks for value in _comparable(chunk)]
+
+
+def _comparable(array: pa.Array) -> list[Any]:
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _picked(_comparable(array.dictionary), array.indices.to_pylist())
+    if pa.types.is_run_end_encoded(kind):
+        return _comparable(pc.run_end_decode(array))
+    if pa.types.is_null(kind):
+        return [None] * len(array)
+    if pa.types.is_floating(kind):
+        return [None if value is None else _float(value) for value in array.to_pylist()]
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return [None if value is None else (0, Fraction(value)) for value in array.to_pylist()]
+    seconds = _seconds(kind)
+    if seconds is not None:
+        return [None if value is None else value * seconds for value in _raw(array)]
+    if pa.types.is_boolean(kind):
+        return [None if value is None else int(value) for value in array.to_pylist()]
+    # Python orders str by code point, which is the order of UTF-8 bytes, and bytes as bytes.
+    return array.to_pylist()
+
+
+def _picked(values: list[Any], indices: list[int | None]) -> list[Any]:
+    return [None if index is None else values[index] for index in indices]
+
+
+def _float(value: float) -> tuple[int, Fraction]:
+    """NaN above infinity above every number; Fraction(-0.0) is 0 anyway."""
+    if value != value:  # noqa: PLR0124 - NaN
+        return (2, Fraction(0))
+    if value in (float("inf"), float("-inf")):
+        return (1 if value > 0 else -1, Fraction(0))
+    return (0, Fraction(value))
+
+
+def _seconds(kind: pa.DataType) -> Fraction | None:
+    """How many seconds one step of a temporal type is."""
+    if pa.types.is_date32(kind):
+        return Fraction(86_400)
+    if pa.types.is_date64(kind):
+        return Fraction(1, 1000)
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return Fraction(1, _PER_SECOND[kind.unit])
+    return None
+
+
+def _raw(array: pa.Array) -> list[int | None]:
+    """The integers behind dates, times, timestamps and durations."""
+    width = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    return array.view(width).to_pylist()
+
+
+def theta_pairs(
+    left: pa.Table, right: pa.Table, terms: Iterable[Term], by: Iterable[tuple[str, str]] = ()
+) -> Pairs:
+    """The pairs of rows for which all `terms` and all equalities hold: left row, then right row."""
+    tests = [
+        (comparable(left[a]), COMPARISONS[symbol], comparable(right[b])) for a, symbol, b in terms
+    ]
+    tests += [(comparable(left[a]), operator.eq, comparable(right[b])) for a, b in by]
+    return [
+        (i, j)
+        for i in range(left.num_rows)
+        for j in range(right.num_rows)
+        if all(a[i] is not None and b[j] is not None and holds(a[i], b[j]) for a, holds, b in tests)
+    ]
+
+
+def cells(column: pa.ChunkedArray | pa.Array) -> list[Hashable]:
+    """The values of any column as hashable cells that are equal exactly if the values are."""
+    if isinstance(column, pa.ChunkedArray):
+        return [cell for chunk in column.chunks for cell in cells(chunk)]
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return cells(column.storage)
+    if pa.types.is_dictionary(kind):
+        return _picked(cells(column.dictionary), column.indices.to_pylist())
+    if pa.types.is_run_end_encoded(kind):
+        values = cells(column.values)
+        return [values[place] for place in _physical(column)]
+    if pa.types.is_union(kind):
+        return [(scalar.type_code, cells(_single(scalar.value))[0]) for scalar in column]
+    if pa.types.is_struct(kind):
+        fields = [cells(child) for child in column.flatten()]
+        whole = list(zip(*fields, strict=True)) if fields else [()] * len(column)
+        return [row if valid else None for row, valid in _with_validity(whole, column)]
+    if pa.types.is_nested(kind):  # lists of every layout, maps
+        return [None if not scalar.is_valid else tuple(cells(scalar.values)) for scalar in column]
+    if pa.types.is_floating(kind):
+        return [None if value is None else _bits(value) for value in column.to_pylist()]
+    if _seconds(kind) is not None:
+        return list(_raw(column))
+    return column.to_pylist()
+
+
+def _single(scalar: pa.Scalar) -> pa.Array:
+    return pa.array([scalar.as_py()], scalar.type)
+
+
+def _with_validity(values: Sequence[Any], array: pa.Array) -> Iterable[tuple[Any, bool]]:
+    return zip(values, array.is_valid().to_pylist(), strict=True)
+
+
+def _physical(array: pa.RunEndEncodedArray) -> list[int]:
+    """Which run each row of a (possibly sliced) run-end encoded array lies in."""
+    ends = array.run_ends.to_pylist()
+    return [
+        next(run for run, end in enumerate(ends) if row < end)
+        for row in range(array.offset, array.offset + len(array))
+    ]
+
+
+def _bits(value: float) -> Hashable:
+    """Tells -0.0 from 0.0; all NaN are one."""
+    return "NaN" if value != value else struct.pack("<d", value)  # noqa: PLR0124
+
+
+def row_list(table: pa.Table | pa.RecordBatch) -> list[tuple[Hashable, ...]]:
+    """The rows of a table, in order."""
+    columns = [cells(column) for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
+
+
+def rows(table: pa.Table | pa.RecordBatch) -> Counter[tuple[Hashable, ...]]:
+    """The rows of a table as a multiset."""
+    return Counter(row_list(table))
+
+
+def pair_schema(
+    left: pa.Schema, right: pa.Schema, by: Iterable[tuple[str, str]] = (), suffix: str = "_right"
+) -> pa.Schema:
+    """Left columns, then right ones without those of `by`; a name that is taken gets `suffix`."""
+    dropped = {name for _, name in by}
+    fields = list(left)
+    for field in right:
+        if field.name not in dropped:
+            taken = field.name in left.names
+            fields.append(field.with_name(field.name + suffix) if taken else field)
+    return pa.schema(fields)
+
+
+def pair_rows(
+    left: pa.Table, right: pa.Table, pairs: Pairs, by: Iterable[tuple[str, str]] = ()
+) -> list[tuple[Hashable, ...]]:
+    """The output rows of `pairs`, in their order."""
+    dropped = {name for _, name in by}
+    lefts = row_list(left)
+    rights = row_list(right.select([name for name in right.column_names if name not in dropped]))
+    return [lefts[i] + rights[j] for i, j in pairs]
