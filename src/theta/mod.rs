@@ -7,7 +7,9 @@
 //! |---|---|---|
 //! | `nested_loop` | every pair is compared | left row, then right row |
 
+mod balance;
 mod nested_loop;
 mod plan;
+mod scan;
 
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};
