@@ -6,10 +6,15 @@
 //! | algorithm | cost | output order |
 //! |---|---|---|
 //! | `nested_loop` | every pair is compared | left row, then right row |
+//! | `prefap`, `ftj`, `cfs`, `obt`, `rbm` | pairs of partitions are compared | left partition, right partition, then rows |
 
 mod balance;
 mod nested_loop;
+mod pairwise;
+mod partitioned;
 mod plan;
 mod scan;
 
+pub use pairwise::{ChainInput, ChainStep, PairwiseChain, Tuples, chain_pairwise};
+pub use partitioned::{PartitionedOptions, Repartition};
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};
