@@ -225,6 +225,7 @@ impl Step {
         {
             metrics.add(name, own.count(name));
         }
+        metrics.add_real("partition_seconds", self.partitioning.seconds);
         ChainStep {
             cartesian_products: own.count("cartesian_products"),
             results: own.count("results"),

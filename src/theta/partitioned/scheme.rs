@@ -21,7 +21,7 @@ use super::options::PartitionedOptions;
 use super::partition::{Extent, Side, by_count};
 use super::repartition::repartition;
 use crate::key::KeyColumn;
-use crate::metrics::{Metric, Metrics};
+use crate::metrics::Metrics;
 use crate::predicate::Comparison;
 use crate::theta::balance::{Deal, Dealer, Loads, WORKERS};
 use crate::theta::plan::Algorithm;
@@ -55,7 +55,8 @@ pub(in crate::theta) struct Partitioning {
     pub pairs_kept: u64,
     /// Comparisons of all products.
     pub comparisons: u64,
-    seconds: f64,
+    /// What partitioning took.
+    pub seconds: f64,
 }
 
 impl Partitioning {
@@ -158,7 +159,7 @@ impl Partitioning {
         metrics.add("partitions_right", self.made[1] as u64);
         metrics.add("pairs_kept", self.pairs_kept);
         metrics.add("pairs_dropped", self.pairs() - self.pairs_kept);
-        metrics.set("partition_seconds", Metric::Real(self.seconds));
+        metrics.add_real("partition_seconds", self.seconds);
         let mut rows = [0; WORKERS];
         self.each_product(|product| {
             rows[product.worker] += (product.left.len() + product.right.len()) as u64;
