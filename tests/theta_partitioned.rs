@@ -14,6 +14,7 @@ use arrow_array::{
 };
 use dovetail::Error;
 use dovetail::budget::Budget;
+use dovetail::control::Control;
 use dovetail::metrics::Metric;
 use dovetail::operator::{Operator, Plan, Run};
 use dovetail::predicate::{Comparison, JoinKind, Term};
@@ -708,6 +709,45 @@ fn all_equal_keys_are_spread_over_the_workers() {
         let whole = measured(&same, LessOrEqual, &same, algorithm.with_options(options));
         assert!(whole.balance_out > 2.0, "{whole:?}");
         assert_eq!(spread.products, whole.products);
+    }
+}
+
+/// A block of comparisons is a thousand: output stops and goes on in the middle of a row.
+#[test]
+fn long_rows_are_resumed_where_they_stopped() {
+    let (left, right) = (vec![Some(1.0); 3], vec![Some(1.0); 2500]);
+    let inputs = [keyed(&left, Kind::Float, true, 0), keyed(&right, Kind::Float, true, 9)];
+    let whole = PartitionedOptions { partitions: 1, repartition: Repartition::Never, ..DEFAULT };
+    for algorithm in Algorithm::ALL.map(|algorithm| algorithm.with_options(whole)) {
+        let spec = spec("key", LessOrEqual, "key", algorithm);
+        let plan = ThetaPlan::new(inputs[0].schema(), inputs[1].schema(), spec).unwrap();
+        let operator = plan.bind(&inputs).unwrap();
+        for threads in [1, 3] {
+            let mut run = Run::on(threads);
+            run.caps.rows = 10;
+            let batches = operator.stream(&run).unwrap().map(Result::unwrap);
+            let found: Vec<_> = batches.flat_map(|batch| ids(&batch)).collect();
+            let all = (0..3).flat_map(|l| (0..2500).map(move |r| (l, r)));
+            assert!(found.into_iter().eq(all), "{}", algorithm.name());
+            assert_eq!(run.metrics.count("comparisons"), 7500);
+        }
+    }
+}
+
+#[test]
+fn a_watcher_stops_joins_and_chains() {
+    let table = uniform(20_000, 0.0, 1.0, 7);
+    let input = ChainInput { table: Arc::clone(&table), column: "high".into() };
+    for algorithm in partitioned() {
+        let chain = chain_pairwise(&[input.clone(), input.clone()], &[Less], algorithm).unwrap();
+        let join = by_high(&table, Less, &table, algorithm);
+        for threads in [1, 2] {
+            let control = || Arc::new(Control::watched_by(Box::new(|done, _| done == 0)));
+            let run = Run { control: control(), ..Run::on(threads) };
+            assert!(matches!(join.count(&run), Err(Error::Cancelled)));
+            let run = Run { control: control(), ..Run::on(threads) };
+            assert!(matches!(chain.count(&run), Err(Error::Cancelled)));
+        }
     }
 }
 
