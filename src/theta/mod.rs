@@ -6,8 +6,20 @@
 //! | algorithm | cost | output order |
 //! |---|---|---|
 //! | `nested_loop` | every pair is compared | left row, then right row |
+//! | `prefap`, `ftj`, `cfs`, `obt`, `rbm` | pairs of partitions are compared | left partition, right partition, then rows |
+//!
+//! [`WindowJoin`] joins streams window by window, [`chain_pairwise`] joins chains of inputs
+//! (`r >= s < t`) step by step.
 
+mod balance;
 mod nested_loop;
+mod pairwise;
+mod partitioned;
 mod plan;
+mod scan;
+mod window;
 
+pub use pairwise::{ChainInput, ChainStep, PairwiseChain, Tuples, chain_pairwise};
+pub use partitioned::{PartitionedOptions, Repartition};
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};
+pub use window::{Input, Rest, WindowJoin};
