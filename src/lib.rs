@@ -43,6 +43,7 @@ pub mod predicate;
 pub mod spill;
 pub mod table;
 pub mod theta;
+mod workers;
 
 #[cfg(feature = "python")]
 mod python;

@@ -44,37 +44,41 @@ impl LayeredBits {
     /// Calls `found` with each member within `range`, in ascending order.
     pub(super) fn for_each(&self, range: Range<u32>, mut found: impl FnMut(u32)) {
         if !range.is_empty() {
-            self.visit(0, range.start as usize..range.end as usize, &mut |place| {
-                found(place as u32);
+            let bits = range.start as usize..range.end as usize;
+            self.for_each_word(0, bits, &mut |word, mut rest| {
+                while rest != 0 {
+                    found(word as u32 * 64 + rest.trailing_zeros());
+                    rest &= rest - 1;
+                }
             });
         }
     }
 
-    /// Visits the set bits of `layer` within `bits`, which is not empty.
-    fn visit(&self, layer: usize, bits: Range<usize>, found: &mut dyn FnMut(usize)) {
+    /// Calls `found` with each word of `layer` that has members within `bits`, which is not empty,
+    /// and with those members. Once per word, so that the call does not weigh.
+    fn for_each_word(&self, layer: usize, bits: Range<usize>, found: &mut dyn FnMut(usize, u64)) {
         let words = &self.layers[layer];
         let (first, last) = (bits.start / 64, (bits.end - 1) / 64);
         let from_start = u64::MAX << (bits.start % 64);
         let to_end = u64::MAX >> (63 - (bits.end - 1) % 64);
-        let mut list = |word: usize, mask: u64| {
-            let mut rest = words[word] & mask;
-            while rest != 0 {
-                found(word * 64 + rest.trailing_zeros() as usize);
-                rest &= rest - 1;
-            }
-        };
         if first == last {
-            list(first, from_start & to_end);
+            found(first, words[first] & from_start & to_end);
             return;
         }
-        list(first, from_start);
+        found(first, words[first] & from_start);
         // A handful of words is read faster than its summary.
         if last - first < 16 || layer + 1 == self.layers.len() {
-            (first + 1..last).for_each(|word| list(word, u64::MAX));
+            (first + 1..last).for_each(|word| found(word, words[word]));
         } else {
-            self.visit(layer + 1, first + 1..last, &mut |word| list(word, u64::MAX));
+            self.for_each_word(layer + 1, first + 1..last, &mut |summary, mut rest| {
+                while rest != 0 {
+                    let word = summary * 64 + rest.trailing_zeros() as usize;
+                    found(word, words[word]);
+                    rest &= rest - 1;
+                }
+            });
         }
-        list(last, to_end);
+        found(last, words[last] & to_end);
     }
 }
 

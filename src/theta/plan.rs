@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 
+use super::auto::Auto;
 use super::nested_loop::NestedLoop;
 use super::partitioned::{Partitioned, PartitionedOptions};
 use crate::key::{check_equality, check_ordered};
@@ -17,7 +18,7 @@ use crate::{Error, Result};
 /// How a theta join is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Whatever is fastest; now the only one there is.
+    /// Sort once, then list matches: whatever is fastest.
     Auto,
     /// Compare every pair.
     NestedLoop,
@@ -150,9 +151,10 @@ pub struct ThetaPlan {
 impl ThetaPlan {
     /// Checks columns, types and names; reads no data.
     pub fn new(left: &Schema, right: &Schema, spec: ThetaSpec) -> Result<Self> {
-        if spec.kind != JoinKind::Inner {
+        if spec.kind != JoinKind::Inner && spec.algorithm != Algorithm::Auto {
             return Err(Error::unsupported(format!(
-                "theta_join offers how=\"inner\" only, not how={:?}",
+                "algorithm={:?} offers how=\"inner\" only, not how={:?}: use the default algorithm",
+                spec.algorithm.name(),
                 spec.kind.name()
             )));
         }
@@ -202,9 +204,8 @@ impl Plan for ThetaPlan {
         };
         let (plan, left, right) = (self.clone(), Arc::clone(left), Arc::clone(right));
         Ok(match self.spec.algorithm {
-            Algorithm::Auto | Algorithm::NestedLoop => {
-                Arc::new(NestedLoop::new(plan, left, right)?)
-            }
+            Algorithm::Auto => Arc::new(Auto::new(plan, left, right)),
+            Algorithm::NestedLoop => Arc::new(NestedLoop::new(plan, left, right)?),
             Algorithm::Prefap(_)
             | Algorithm::Ftj(_)
             | Algorithm::Cfs(_)

@@ -68,7 +68,11 @@ pub(super) struct Sorted {
 }
 
 /// Sorts `rows` by their ranks, by counting. `ranks` is indexed by what `rows` hold.
-pub(super) fn sort_by_rank(rows: impl Iterator<Item = u32> + Clone, ranks: &[u32], distinct: usize) -> Sorted {
+pub(super) fn sort_by_rank(
+    rows: impl Iterator<Item = u32> + Clone,
+    ranks: &[u32],
+    distinct: usize,
+) -> Sorted {
     let mut before = vec![0; distinct + 2];
     for row in rows.clone() {
         before[ranks[row as usize] as usize + 2] += 1;
