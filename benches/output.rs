@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use dovetail::output::{Assembler, Caps, Layout, Matches};
+use dovetail::output::{Assembler, Caps, Layout, Matches, Side};
 use dovetail::predicate::JoinKind;
 use dovetail::table::Table;
 
@@ -29,7 +29,7 @@ fn assemble(criterion: &mut Criterion) {
         left: left.iter().flat_map(|&row| std::iter::repeat_n(row, SLICE as usize)).collect(),
         right: slices.iter().cloned().flatten().collect(),
     };
-    let slices = Matches::Slices { left, right: slices };
+    let slices = Matches::Slices { rows: left, slices, sliced: Side::Right };
     let int: ArrayRef = Arc::new((0..i64::from(ROWS)).collect::<Int64Array>());
     let text: ArrayRef = Arc::new((0..ROWS).map(|i| Some(i.to_string())).collect::<StringArray>());
 

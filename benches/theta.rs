@@ -21,8 +21,18 @@ fn table(name: &str, rows: u64, low: f64) -> Arc<Table> {
     Arc::new(Table::new(name, batch.schema(), vec![batch]).expect("few rows"))
 }
 
-fn operator(algorithm: Algorithm, rows: u64) -> Arc<dyn Operator> {
-    let (left, right) = (table("a", rows, 20.0), table("b", rows, 10.0));
+/// `rows` numbers of which half lie in [1, 2], a quarter in (2, 4], an eighth in (4, 8], and so on.
+fn skewed(name: &str, rows: u64) -> Arc<Table> {
+    let keys = (1..=rows).map(|i| rows as f64 / (i * 2_654_435_761 % rows + 1) as f64);
+    let columns: [(&str, ArrayRef); 2] = [
+        (name, Arc::new(keys.collect::<Float64Array>())),
+        ("id", Arc::new((0..rows as i64).collect::<Int64Array>())),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("equal lengths");
+    Arc::new(Table::new(name, batch.schema(), vec![batch]).expect("few rows"))
+}
+
+fn operator(algorithm: Algorithm, left: Arc<Table>, right: Arc<Table>) -> Arc<dyn Operator> {
     let spec = ThetaSpec {
         terms: vec![Term {
             left: "a".into(),
@@ -42,7 +52,24 @@ fn theta(criterion: &mut Criterion) {
     let rows = 5_000;
     let mut group = criterion.benchmark_group("theta");
     group.throughput(Throughput::Elements(rows * rows)).sample_size(20);
-    let operator = operator(Algorithm::NestedLoop, rows);
+    let uniform = (table("a", rows, 20.0), table("b", rows, 10.0));
+    let skewed = (skewed("a", rows), skewed("b", rows));
+    let over = |algorithm, (left, right): &(Arc<Table>, Arc<Table>)| {
+        operator(algorithm, Arc::clone(left), Arc::clone(right))
+    };
+    for (workload, tables) in [("uniform", &uniform), ("skewed", &skewed)] {
+        let expected = over(Algorithm::NestedLoop, tables).count(&Run::on(2)).expect("counts");
+        for algorithm in Algorithm::ALL.into_iter().filter(|a| a.options().is_some()) {
+            // Partitioning is part of the work, so the operator is made inside the timer.
+            group.bench_function(format!("{}/{workload}/{rows}", algorithm.name()), |bencher| {
+                bencher.iter(|| {
+                    let count = over(algorithm, tables).count(&Run::on(2)).expect("counts");
+                    assert_eq!(count, expected);
+                });
+            });
+        }
+    }
+    let operator = over(Algorithm::NestedLoop, &uniform);
     let expected = operator.count(&Run::on(2)).expect("counts");
     // a <= b for (2/3)² / 2 of the pairs, but for the ties at the ends.
     let share = expected as f64 / (rows * rows) as f64;

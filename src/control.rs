@@ -5,6 +5,7 @@
 //! watcher it carries (a signal check, a progress bar) may say stop. So everything that touches
 //! the host language happens on the caller's own thread.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,19 @@ impl Control {
     /// A control whose waiting thread reports to `watcher`.
     pub fn watched_by(watcher: Watcher) -> Self {
         Self { watcher: Some(watcher), ..Self::default() }
+    }
+
+    /// A control for one part of a longer run (a step, a window), which ends by itself: it stops
+    /// when the whole run is stopped, and its work is work of the whole.
+    pub fn part_of(whole: &Arc<Self>) -> Self {
+        let whole = Arc::clone(whole);
+        let reported = [AtomicU64::new(0), AtomicU64::new(0)];
+        Self::watched_by(Box::new(move |done, total| {
+            whole.advance(done - reported[0].swap(done, Ordering::Relaxed));
+            let more = total - reported[1].swap(total, Ordering::Relaxed);
+            whole.total.fetch_add(more, Ordering::Relaxed);
+            whole.tick().is_ok()
+        }))
     }
 
     /// Asks every thread of the run to stop.
@@ -121,5 +135,29 @@ pub(crate) fn wait<T>(receiver: &Receiver<T>, control: &Control) -> Result<T> {
                 return Err(Error::internal("a worker thread ended without an answer"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_and_stop_with_the_whole() {
+        let whole = Arc::new(Control::default());
+        for _ in 0..2 {
+            let part = Control::part_of(&whole);
+            part.expect(10);
+            part.advance(4);
+            part.look().unwrap();
+            part.advance(6);
+            part.look().unwrap();
+            part.cancel();
+        }
+        whole.check().unwrap();
+        assert_eq!((whole.done.load(Ordering::Relaxed), whole.total()), (20, 20));
+        let part = Control::part_of(&whole);
+        whole.cancel();
+        assert!(matches!(part.look(), Err(Error::Cancelled)));
     }
 }

@@ -26,7 +26,8 @@
 //! Families never import each other: what two of them share moves down.
 //!
 //! **Theta** ([`theta`]): pairs of rows that satisfy inequalities (`a.price > b.price`, several at
-//! once, with equality columns besides).
+//! once, with equality columns besides), of tables, chains of tables and windows of streams; by
+//! partitions as the papers do it (Prefap and what it is compared with), or by a nested loop.
 //!
 //! Nulls, NaN, ties and mixed types are settled in [`key`] and nowhere else.
 
@@ -42,6 +43,7 @@ pub mod predicate;
 pub mod spill;
 pub mod table;
 pub mod theta;
+mod workers;
 
 #[cfg(feature = "python")]
 mod python;

@@ -2,7 +2,8 @@
 //!
 //! Kernels count in locals and add once per step, so a lock is cheap enough here.
 //! Names are shared by all families; rows are conserved per side:
-//! `rows_left = matched_left + unmatched_left`, and likewise for the right.
+//! `rows_left = matched_left + unmatched_left + filtered_left`, and likewise for the right; the
+//! last is absent where nothing is set aside before it is compared.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -29,6 +30,15 @@ impl Metrics {
         let entry = values.entry(name).or_insert(Metric::Count(0));
         if let Metric::Count(total) = entry {
             *total = total.saturating_add(count);
+        }
+    }
+
+    /// Adds to a real value.
+    pub fn add_real(&self, name: &'static str, more: f64) {
+        let mut values = self.lock();
+        let entry = values.entry(name).or_insert(Metric::Real(0.0));
+        if let Metric::Real(total) = entry {
+            *total += more;
         }
     }
 
@@ -66,7 +76,8 @@ mod tests {
         metrics.add("rows_out", 2);
         metrics.add("rows_out", 3);
         metrics.set("seconds", Metric::Real(1.0));
-        metrics.set("seconds", Metric::Real(0.5));
+        metrics.set("seconds", Metric::Real(0.25));
+        metrics.add_real("seconds", 0.25);
         assert_eq!(metrics.count("rows_out"), 5);
         assert_eq!(metrics.count("never_counted"), 0);
         assert_eq!(

@@ -42,6 +42,17 @@ impl Comparison {
         }
     }
 
+    /// The comparison that holds with the two sides exchanged.
+    pub fn turned(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            Self::NotEqual => Self::NotEqual,
+        }
+    }
+
     /// Whether values that compare as `ordering` satisfy it.
     pub fn accepts(self, ordering: Ordering) -> bool {
         match self {

@@ -91,7 +91,7 @@ fn compare(a: &KeyColumn, i: usize, b: &KeyColumn, j: usize) -> Ordering {
     }
 }
 
-/// Panics unless the keys of these columns compare as their values do.
+/// Panics unless the keys of these columns compare as their values do, and lie in that order.
 fn assert_ordered(columns: &[Column]) -> Vec<KeyColumn> {
     let keys = ordered_keys(columns).unwrap();
     let values: Vec<_> = columns.iter().map(|column| exact::values(&column.chunks)).collect();
@@ -105,13 +105,22 @@ fn assert_ordered(columns: &[Column]) -> Vec<KeyColumn> {
             assert!(nulls.null_count() > 0, "a null buffer without nulls");
         }
     }
+    let places = |keys: &KeyColumn| keys.positions(&(0..keys.len() as u32).collect::<Vec<_>>());
     for (a, a_values) in keys.iter().zip(&values) {
         for (b, b_values) in keys.iter().zip(&values) {
+            let (a_places, b_places) = (places(a), places(b));
             for (i, left) in a_values.iter().enumerate().filter(|(_, v)| **v != Value::Null) {
                 for (j, right) in b_values.iter().enumerate().filter(|(_, v)| **v != Value::Null) {
                     let expected = left.cmp(right);
                     let found = compare(a, i, b, j);
                     assert_eq!(found, expected, "{left:?} and {right:?} in {columns:?}");
+                    // Rounding may put different keys in one place, but not in the wrong order.
+                    let in_order = match expected {
+                        Ordering::Less => a_places[i] <= b_places[j],
+                        Ordering::Equal => a_places[i] == b_places[j],
+                        Ordering::Greater => a_places[i] >= b_places[j],
+                    };
+                    assert!(in_order, "places of {left:?} and {right:?} in {columns:?}");
                 }
             }
         }

@@ -9,7 +9,7 @@ use arrow_array::types::*;
 use arrow_array::*;
 use arrow_buffer::{IntervalMonthDayNano, NullBuffer, i256};
 use arrow_schema::{DataType, Field, Fields, Schema};
-use dovetail::output::{Assembler, Caps, Layout, Matches};
+use dovetail::output::{Assembler, Caps, Layout, Matches, Side};
 use dovetail::predicate::JoinKind;
 use dovetail::table::{NO_ROW, Table};
 use proptest::prelude::*;
@@ -199,7 +199,7 @@ proptest! {
             .flat_map(|(row, slice)| slice.clone().map(move |other| (*row, other)))
             .collect();
         let (left, right) = slices.into_iter().unzip();
-        let matches = Matches::Slices { left, right };
+        let matches = Matches::Slices { rows: left, slices: right, sliced: Side::Right };
         prop_assert_eq!(matches.len(), expected.len());
         check(&assembler.assemble(&matches).unwrap(), &input, &expected, caps);
     }
@@ -214,7 +214,8 @@ fn batches_keep_to_their_bytes() {
     let assembler = assembler(Arc::clone(&table), table, caps);
     let all: Vec<u32> = (0..100).collect();
     let pairs = Matches::Pairs { left: all.clone(), right: all.clone() };
-    let slices = Matches::Slices { left: vec![0, 99], right: vec![0..100, 0..100] };
+    let slices =
+        Matches::Slices { rows: vec![0, 99], slices: vec![0..100, 0..100], sliced: Side::Right };
     for (matches, rows) in [(pairs, 100), (slices, 200)] {
         let batches = assembler.assemble(&matches).unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);

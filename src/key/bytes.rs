@@ -10,6 +10,7 @@ use hashbrown::DefaultHashBuilder;
 
 use super::intern::{self, Interner};
 use super::plain::{PlainColumn, gather, leaves};
+use super::position::Reading;
 use super::{Encoded, unexpected};
 use crate::error::Result;
 
@@ -46,15 +47,21 @@ pub(super) fn encode(columns: &[PlainColumn]) -> Result<Encoded> {
     let skip = shape.common();
     Ok(match shape.longest - skip {
         // One byte of the key is for the length.
-        0..=7 => Encoded::U64(gather(columns, |array, out| {
-            with_bytes!(array, values => append(values, |value| pack64(&value[skip..]), out));
-            Ok(())
-        })?),
-        8..=15 => Encoded::U128(gather(columns, |array, out| {
-            with_bytes!(array, values => append(values, |value| pack128(&value[skip..]), out));
-            Ok(())
-        })?),
-        _ => Encoded::U64(ranks(columns, skip)?),
+        0..=7 => {
+            let keys = gather(columns, |array, out| {
+                with_bytes!(array, values => append(values, |value| pack64(&value[skip..]), out));
+                Ok(())
+            })?;
+            Encoded::U64(keys, Reading::Order)
+        }
+        8..=15 => {
+            let keys = gather(columns, |array, out| {
+                with_bytes!(array, values => append(values, |value| pack128(&value[skip..]), out));
+                Ok(())
+            })?;
+            Encoded::U128(keys, Reading::Order)
+        }
+        _ => Encoded::U64(ranks(columns, skip)?, Reading::Order),
     })
 }
 

@@ -10,6 +10,7 @@ use arrow_schema::DataType;
 
 use super::domain::{Factor, Unit};
 use super::plain::{PlainColumn, gather, leaves};
+use super::position::Reading;
 use super::{Encoded, bytes, digits};
 use crate::error::Result;
 
@@ -150,7 +151,8 @@ fn encode64(columns: &[PlainColumn], unit: Unit, flip: u64) -> Result<Encoded> {
         }
         Ok(())
     })?;
-    Ok(Encoded::U64(keys))
+    let reading = if flip == 0 { Reading::unsigned(unit) } else { Reading::signed(unit) };
+    Ok(Encoded::U64(keys, reading))
 }
 
 fn encode128(columns: &[PlainColumn], unit: Unit) -> Result<Encoded> {
@@ -161,7 +163,7 @@ fn encode128(columns: &[PlainColumn], unit: Unit) -> Result<Encoded> {
         });
         Ok(())
     })?;
-    Ok(Encoded::U128(keys))
+    Ok(Encoded::U128(keys, Reading::signed(unit)))
 }
 
 #[derive(Clone, Copy)]

@@ -6,12 +6,13 @@ use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_schema::DataType;
 
 use super::plain::{PlainColumn, gather};
+use super::position::Reading;
 use super::{Encoded, unexpected};
 use crate::error::Result;
 
 pub(super) fn encode(columns: &[PlainColumn]) -> Result<Encoded> {
     let keys = gather(columns, |array, out| append(array, order_key, out))?;
-    Ok(Encoded::U64(keys))
+    Ok(Encoded::U64(keys, Reading::Float))
 }
 
 /// Appends what `convert` makes of each float of an array.

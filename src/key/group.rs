@@ -71,8 +71,8 @@ fn column_groups(columns: &[&Column]) -> Result<Groups> {
             })
         }
         domain => match encode(&plain, domain)? {
-            Encoded::U64(keys) => number(&plain, keys),
-            Encoded::U128(keys) => number(&plain, keys),
+            Encoded::U64(keys, _) => number(&plain, keys),
+            Encoded::U128(keys, _) => number(&plain, keys),
         },
     }
 }

@@ -20,6 +20,7 @@ use super::domain::Unit;
 use super::exact::{Integer, Span, measured_span, with_integers};
 use super::float::{self, order_key};
 use super::plain::{PlainColumn, gather};
+use super::position::Reading;
 use super::{Encoded, bytes, digits, intern};
 use crate::error::Result;
 
@@ -36,18 +37,24 @@ pub(super) fn encode(columns: &[PlainColumn], unit: Unit) -> Result<Encoded> {
             if span.least >= -EXACT_FLOATS && span.greatest <= EXACT_FLOATS =>
         {
             let keys = gather(columns, |array, out| append_as_floats(array, unit, out))?;
-            Ok(Encoded::U64(keys))
+            Ok(Encoded::U64(keys, Reading::Float))
         }
         // Below the least 128-bit number there would be no floor to clamp to.
         (Some(span), Unit::Decimal(scale @ 0..=MAX_SCALE)) if span.least > i128::MIN => {
             let grid = Grid { span, units: 10u128.pow(scale.unsigned_abs().into()) };
             Ok(match grid.packing() {
-                Some(base) => Encoded::U128(gather(columns, |array, out| {
-                    grid.append(array, unit, |pair| pack(pair, base), out)
-                })?),
-                None => Encoded::U64(intern::ranks(columns, |array, out| {
-                    grid.append(array, unit, |pair| pair, out)
-                })?),
+                Some(base) => {
+                    let keys = gather(columns, |array, out| {
+                        grid.append(array, unit, |pair| pack(pair, base), out)
+                    })?;
+                    Encoded::U128(keys, Reading::Order)
+                }
+                None => {
+                    let keys = intern::ranks(columns, |array, out| {
+                        grid.append(array, unit, |pair| pair, out)
+                    })?;
+                    Encoded::U64(keys, Reading::Order)
+                }
             })
         }
         _ => bytes::encode(&digits::of_columns(columns)?),

@@ -40,6 +40,7 @@ mod group;
 mod intern;
 mod mixed;
 mod plain;
+mod position;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
@@ -48,6 +49,7 @@ use arrow_schema::DataType;
 use crate::error::{Error, Result};
 use domain::Domain;
 use plain::PlainColumn;
+use position::Reading;
 
 pub use group::{Groups, NO_GROUP, check_equality, equality_groups};
 
@@ -86,6 +88,7 @@ pub struct KeyColumn {
     pub keys: Keys,
     /// Which rows are null; `None` if none is.
     pub nulls: Option<NullBuffer>,
+    reading: Reading,
 }
 
 impl KeyColumn {
@@ -102,6 +105,34 @@ impl KeyColumn {
     /// Whether this row is null and so matches nothing.
     pub fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// Where `rows` lie on a number line that the columns encoded together share: a smaller key
+    /// never lies above a greater one. See [`has_values`](Self::has_values) for what it measures.
+    pub fn positions(&self, rows: &[u32]) -> Vec<f64> {
+        let reading = self.reading;
+        match &self.keys {
+            Keys::U64(keys) => {
+                rows.iter().map(|&row| reading.place64(keys[row as usize])).collect()
+            }
+            Keys::U128(keys) => {
+                rows.iter().map(|&row| reading.place128(keys[row as usize])).collect()
+            }
+        }
+    }
+
+    /// Whether positions are the values themselves (numbers, times) and not just their order.
+    pub fn has_values(&self) -> bool {
+        self.reading != Reading::Order
+    }
+
+    /// The keys of `rows`, in their order and as often as they are named.
+    pub fn take(&self, rows: &[u32]) -> Self {
+        let nulls = self
+            .nulls
+            .as_ref()
+            .map(|nulls| rows.iter().map(|&row| nulls.is_valid(row as usize)).collect());
+        Self { keys: self.keys.take(rows), nulls, reading: self.reading }
     }
 }
 
@@ -127,12 +158,20 @@ impl Keys {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// The keys at `places`, in their order.
+    pub fn take(&self, places: &[u32]) -> Self {
+        match self {
+            Self::U64(keys) => Self::U64(places.iter().map(|&at| keys[at as usize]).collect()),
+            Self::U128(keys) => Self::U128(places.iter().map(|&at| keys[at as usize]).collect()),
+        }
+    }
 }
 
-/// Keys of several columns, all of the same width.
+/// Keys of several columns, all of the same width, and how they read as numbers.
 enum Encoded {
-    U64(Vec<Vec<u64>>),
-    U128(Vec<Vec<u128>>),
+    U64(Vec<Vec<u64>>, Reading),
+    U128(Vec<Vec<u128>>, Reading),
 }
 
 /// Whether columns of these labels and types can be ordered against each other.
@@ -146,14 +185,14 @@ pub fn check_ordered(columns: &[(&str, &DataType)]) -> Result<()> {
 pub fn ordered_keys(columns: &[Column]) -> Result<Vec<KeyColumn>> {
     let domain = unify(&columns.iter().collect::<Vec<_>>())?;
     let plain = columns.iter().map(PlainColumn::new).collect::<Result<Vec<_>>>()?;
-    let keys: Vec<Keys> = match encode(&plain, domain)? {
-        Encoded::U64(keys) => keys.into_iter().map(Keys::U64).collect(),
-        Encoded::U128(keys) => keys.into_iter().map(Keys::U128).collect(),
+    let (keys, reading): (Vec<Keys>, _) = match encode(&plain, domain)? {
+        Encoded::U64(keys, reading) => (keys.into_iter().map(Keys::U64).collect(), reading),
+        Encoded::U128(keys, reading) => (keys.into_iter().map(Keys::U128).collect(), reading),
     };
     Ok(keys
         .into_iter()
         .zip(&plain)
-        .map(|(keys, column)| KeyColumn { keys, nulls: column.nulls() })
+        .map(|(keys, column)| KeyColumn { keys, nulls: column.nulls(), reading })
         .collect())
 }
 
@@ -164,7 +203,10 @@ fn unify(columns: &[&Column]) -> Result<Domain> {
 
 fn encode(columns: &[PlainColumn], domain: Domain) -> Result<Encoded> {
     match domain {
-        Domain::Null => Ok(Encoded::U64(columns.iter().map(|c| vec![0; c.len()]).collect())),
+        Domain::Null => {
+            let keys = columns.iter().map(|c| vec![0; c.len()]).collect();
+            Ok(Encoded::U64(keys, Reading::Order))
+        }
         Domain::Exact(unit) => exact::encode(columns, unit),
         Domain::Float => float::encode(columns),
         Domain::Mixed(unit) => mixed::encode(columns, unit),

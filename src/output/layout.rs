@@ -15,15 +15,23 @@ pub enum Source {
     Left(usize),
     /// This column of the right input.
     Right(usize),
+    /// An equality column: of the left input, and where there is no left row, of the right one.
+    Either(usize, usize),
 }
 
 impl Source {
     pub(super) fn left(&self) -> Option<usize> {
-        if let Self::Left(index) = *self { Some(index) } else { None }
+        match *self {
+            Self::Left(index) | Self::Either(index, _) => Some(index),
+            Self::Right(_) => None,
+        }
     }
 
     pub(super) fn right(&self) -> Option<usize> {
-        if let Self::Right(index) = *self { Some(index) } else { None }
+        match *self {
+            Self::Right(index) | Self::Either(_, index) => Some(index),
+            Self::Left(_) => None,
+        }
     }
 }
 
@@ -52,8 +60,26 @@ impl Layout {
         let mut fields = Vec::new();
         let mut sources = Vec::new();
         for (index, field) in left.fields().iter().enumerate() {
-            fields.push(padded(field, pads_left));
-            sources.push(Source::Left(index));
+            let twin = by.iter().find(|&&(left, _)| left == index).filter(|_| pads_left);
+            if let Some(&(_, twin)) = twin {
+                let other = right.field(twin);
+                if other.data_type() != field.data_type() {
+                    return Err(Error::unsupported(format!(
+                        "how={kind:?} puts left column {:?} ({}) and right column {:?} ({}) into \
+                         one: cast them to the same type first",
+                        field.name(),
+                        field.data_type(),
+                        other.name(),
+                        other.data_type(),
+                        kind = kind.name(),
+                    )));
+                }
+                fields.push(padded(field, other.is_nullable()));
+                sources.push(Source::Either(index, twin));
+            } else {
+                fields.push(padded(field, pads_left));
+                sources.push(Source::Left(index));
+            }
         }
         let has_right = !matches!(kind, JoinKind::Semi | JoinKind::Anti);
         let dropped: HashSet<usize> = by.iter().map(|&(_, right)| right).collect();

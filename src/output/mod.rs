@@ -1,7 +1,7 @@
 //! Matches become record batches: lazily, capped in rows and bytes, padded with nulls.
 //!
 //! A kernel reports which rows belong together as [`Matches`], in one of two forms: index pairs,
-//! or for each left row a contiguous slice of a right table that is in key order. An [`Assembler`]
+//! or for each row of one table a contiguous slice of the other, which is in key order. An [`Assembler`]
 //! turns them into batches of the [`Layout`] that the join promised, each within its [`Caps`].
 //! [`BatchStream`] runs a join's tasks and hands batches out one at a time.
 //!
@@ -16,14 +16,15 @@ mod stream;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
+use arrow_select::zip::zip;
 
 pub use layout::Layout;
 pub use stream::{BatchStream, MatchTask};
 
 use crate::Result;
-use crate::table::Table;
+use crate::table::{NO_ROW, Table};
 use gather::{Selection, gather};
 use layout::Source;
 use row_bytes::RowBytes;
@@ -46,20 +47,31 @@ impl Default for Caps {
 /// Rows that belong together, in output order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Matches {
-    /// Row by row; [`NO_ROW`](crate::table::NO_ROW) pads its side with nulls.
+    /// Row by row; [`NO_ROW`] pads its side with nulls.
     Pairs {
         /// Rows of the left table.
         left: Vec<u32>,
         /// Their partners in the right table.
         right: Vec<u32>,
     },
-    /// `left[i]` goes with every row of `right[i]`; empty slices give no row.
+    /// `rows[i]` goes with every row of `slices[i]`; empty slices give no row.
     Slices {
-        /// Rows of the left table.
-        left: Vec<u32>,
-        /// Contiguous rows of the right table.
-        right: Vec<Range<u32>>,
+        /// Rows of the one table.
+        rows: Vec<u32>,
+        /// Contiguous rows of the other.
+        slices: Vec<Range<u32>>,
+        /// Whose rows the slices are.
+        sliced: Side,
     },
+}
+
+/// One of the two inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The left one.
+    Left,
+    /// The right one.
+    Right,
 }
 
 impl Matches {
@@ -67,7 +79,7 @@ impl Matches {
     pub fn len(&self) -> usize {
         match self {
             Self::Pairs { left, .. } => left.len(),
-            Self::Slices { right, .. } => right.iter().map(ExactSizeIterator::len).sum(),
+            Self::Slices { slices, .. } => slices.iter().map(ExactSizeIterator::len).sum(),
         }
     }
 
@@ -83,9 +95,12 @@ impl Matches {
                 left.extend(more_left);
                 right.extend(more_right);
             }
-            (Self::Slices { left, right }, Self::Slices { left: more_left, right: more_right }) => {
-                left.extend(more_left);
-                right.extend(more_right);
+            (
+                Self::Slices { rows, slices, sliced },
+                Self::Slices { rows: more_rows, slices: more_slices, sliced: more_sliced },
+            ) if *sliced == more_sliced => {
+                rows.extend(more_rows);
+                slices.extend(more_slices);
             }
             (_, more) => return Some(more),
         }
@@ -96,19 +111,19 @@ impl Matches {
 /// Builds output batches from matches.
 pub struct Assembler {
     layout: Layout,
-    left: Side,
-    right: Side,
+    left: Inlet,
+    right: Inlet,
     caps: Caps,
 }
 
 /// One input as the assembler needs it: columns by number, each in its chunks.
-struct Side {
+struct Inlet {
     table: Arc<Table>,
     columns: Vec<Vec<ArrayRef>>,
     row_bytes: RowBytes,
 }
 
-impl Side {
+impl Inlet {
     fn new(table: Arc<Table>, used: impl Iterator<Item = usize>) -> Self {
         let columns = (0..table.schema().fields().len()).map(|i| table.chunks(i)).collect();
         let row_bytes = RowBytes::new(&table, used);
@@ -121,7 +136,7 @@ impl Assembler {
     pub fn new(layout: Layout, left: Arc<Table>, right: Arc<Table>, caps: Caps) -> Self {
         let of_left = layout.sources().filter_map(Source::left);
         let of_right = layout.sources().filter_map(Source::right);
-        let (left, right) = (Side::new(left, of_left), Side::new(right, of_right));
+        let (left, right) = (Inlet::new(left, of_left), Inlet::new(right, of_right));
         Self { layout, left, right, caps }
     }
 
@@ -140,7 +155,7 @@ impl Assembler {
     pub fn assemble(&self, matches: &Matches) -> Result<Vec<RecordBatch>> {
         match matches {
             Matches::Pairs { left, right } => self.cut_pairs(left, right),
-            Matches::Slices { left, right } => self.cut_slices(left, right),
+            Matches::Slices { rows, slices, sliced } => self.cut_slices(rows, slices, *sliced),
         }
     }
 
@@ -165,39 +180,56 @@ impl Assembler {
         Ok(batches)
     }
 
-    fn cut_slices(&self, left: &[u32], right: &[Range<u32>]) -> Result<Vec<RecordBatch>> {
+    fn cut_slices(
+        &self,
+        rows: &[u32],
+        slices: &[Range<u32>],
+        sliced: Side,
+    ) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
         let mut batch = SliceBatch::default();
-        for (&row, slice) in left.iter().zip(right) {
+        for (&row, slice) in rows.iter().zip(slices) {
             let mut rest = slice.clone();
             while !rest.is_empty() {
                 let space = self.caps.rows - batch.len;
                 let bytes = self.caps.bytes.saturating_sub(batch.bytes);
-                let fits = self.fitting(row, &rest, space, bytes);
+                let fits = self.fitting(row, &rest, sliced, space, bytes);
                 if fits == 0 && batch.len > 0 {
-                    batches.push(self.build_slices(std::mem::take(&mut batch))?);
+                    batches.push(self.build_slices(std::mem::take(&mut batch), sliced)?);
                     continue;
                 }
                 let part = rest.start..rest.start + fits.max(1) as u32;
-                batch.bytes += part.len() as u64 * self.left.row_bytes.of(row)
-                    + self.right.row_bytes.of_range(&part);
+                batch.bytes += self.slice_bytes(row, &part, sliced);
                 rest.start = part.end;
                 batch.push(row, part);
             }
         }
         if batch.len > 0 {
-            batches.push(self.build_slices(batch)?);
+            batches.push(self.build_slices(batch, sliced)?);
         }
         Ok(batches)
     }
 
-    /// How many rows of `slice`, each beside left row `row`, fit into `space` rows and `bytes`.
-    fn fitting(&self, row: u32, slice: &Range<u32>, space: usize, bytes: u64) -> usize {
-        let left = self.left.row_bytes.of(row);
-        let size = |rows: usize| {
-            let part = slice.start..slice.start + rows as u32;
-            rows as u64 * left + self.right.row_bytes.of_range(&part)
+    /// Bytes of `row` repeated beside `slice`.
+    fn slice_bytes(&self, row: u32, slice: &Range<u32>, sliced: Side) -> u64 {
+        let (repeated, copied) = match sliced {
+            Side::Right => (&self.left, &self.right),
+            Side::Left => (&self.right, &self.left),
         };
+        slice.len() as u64 * repeated.row_bytes.of(row) + copied.row_bytes.of_range(slice)
+    }
+
+    /// How many rows of `slice`, each beside `row`, fit into `space` rows and `bytes`.
+    fn fitting(
+        &self,
+        row: u32,
+        slice: &Range<u32>,
+        sliced: Side,
+        space: usize,
+        bytes: u64,
+    ) -> usize {
+        let size =
+            |rows: usize| self.slice_bytes(row, &(slice.start..slice.start + rows as u32), sliced);
         let most = slice.len().min(space);
         if size(most) <= bytes {
             return most;
@@ -211,18 +243,29 @@ impl Assembler {
         fits
     }
 
-    fn build_slices(&self, batch: SliceBatch) -> Result<RecordBatch> {
-        self.build(
-            batch.len,
-            &Selection::Repeated { rows: &batch.left, slices: &batch.right },
-            &Selection::Slices(&batch.right),
-        )
+    fn build_slices(&self, batch: SliceBatch, sliced: Side) -> Result<RecordBatch> {
+        let repeated = Selection::Repeated { rows: &batch.rows, slices: &batch.slices };
+        let copied = Selection::Slices(&batch.slices);
+        match sliced {
+            Side::Right => self.build(batch.len, &repeated, &copied),
+            Side::Left => self.build(batch.len, &copied, &repeated),
+        }
     }
 
     fn build(&self, rows: usize, left: &Selection, right: &Selection) -> Result<RecordBatch> {
         let column = |source: &Source| match *source {
             Source::Left(index) => self.column(&self.left, index, left, rows),
             Source::Right(index) => self.column(&self.right, index, right, rows),
+            Source::Either(ours, theirs) => {
+                let of_left = self.column(&self.left, ours, left, rows)?;
+                let Selection::Rows(picked) = left else { return Ok(of_left) };
+                if !picked.contains(&NO_ROW) {
+                    return Ok(of_left);
+                }
+                let of_right = self.column(&self.right, theirs, right, rows)?;
+                let has_left: BooleanArray = picked.iter().map(|&r| Some(r != NO_ROW)).collect();
+                Ok(zip(&has_left, &of_left, &of_right)?)
+            }
         };
         let columns = self.layout.sources().map(column).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
@@ -231,7 +274,7 @@ impl Assembler {
 
     fn column(
         &self,
-        side: &Side,
+        side: &Inlet,
         index: usize,
         selection: &Selection,
         rows: usize,
@@ -244,8 +287,8 @@ impl Assembler {
 /// Slices that will make one batch.
 #[derive(Default)]
 struct SliceBatch {
-    left: Vec<u32>,
-    right: Vec<Range<u32>>,
+    rows: Vec<u32>,
+    slices: Vec<Range<u32>>,
     len: usize,
     bytes: u64,
 }
@@ -253,7 +296,7 @@ struct SliceBatch {
 impl SliceBatch {
     fn push(&mut self, row: u32, slice: Range<u32>) {
         self.len += slice.len();
-        self.left.push(row);
-        self.right.push(slice);
+        self.rows.push(row);
+        self.slices.push(slice);
     }
 }

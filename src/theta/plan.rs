@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 
+use super::auto::Auto;
 use super::nested_loop::NestedLoop;
+use super::partitioned::{Partitioned, PartitionedOptions};
 use crate::key::{check_equality, check_ordered};
 use crate::operator::{Operator, Plan};
 use crate::output::Layout;
@@ -16,15 +18,33 @@ use crate::{Error, Result};
 /// How a theta join is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Whatever is fastest; now the only one there is.
+    /// Sort once, then list matches: whatever is fastest.
     Auto,
     /// Compare every pair.
     NestedLoop,
+    /// Prefilter, amalgamated partitions, split where oversized.
+    Prefap(PartitionedOptions),
+    /// FastThetaJoin: Prefap without prefilter and amalgamation.
+    Ftj(PartitionedOptions),
+    /// Cross filter strategy: partitions against the whole other side.
+    Cfs(PartitionedOptions),
+    /// One-bucket theta: sorted blocks of equal count, dealt at random.
+    Obt(PartitionedOptions),
+    /// Range-based method: sorted, ranges between sampled keys.
+    Rbm(PartitionedOptions),
 }
 
 impl Algorithm {
-    /// All algorithms.
-    pub const ALL: [Self; 2] = [Self::Auto, Self::NestedLoop];
+    /// All algorithms, with their default options.
+    pub const ALL: [Self; 7] = [
+        Self::Auto,
+        Self::NestedLoop,
+        Self::Prefap(PartitionedOptions::DEFAULT),
+        Self::Ftj(PartitionedOptions::DEFAULT),
+        Self::Cfs(PartitionedOptions::DEFAULT),
+        Self::Obt(PartitionedOptions::DEFAULT),
+        Self::Rbm(PartitionedOptions::DEFAULT),
+    ];
 
     /// The algorithm called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
@@ -36,7 +56,63 @@ impl Algorithm {
         match self {
             Self::Auto => "auto",
             Self::NestedLoop => "nested_loop",
+            Self::Prefap(_) => "prefap",
+            Self::Ftj(_) => "ftj",
+            Self::Cfs(_) => "cfs",
+            Self::Obt(_) => "obt",
+            Self::Rbm(_) => "rbm",
         }
+    }
+
+    /// Its options, if it partitions.
+    pub fn options(self) -> Option<PartitionedOptions> {
+        match self {
+            Self::Auto | Self::NestedLoop => None,
+            Self::Prefap(options)
+            | Self::Ftj(options)
+            | Self::Cfs(options)
+            | Self::Obt(options)
+            | Self::Rbm(options) => Some(options),
+        }
+    }
+
+    /// The same algorithm with these options; one that does not partition has none.
+    pub fn with_options(self, options: PartitionedOptions) -> Self {
+        match self {
+            Self::Auto | Self::NestedLoop => self,
+            Self::Prefap(_) => Self::Prefap(options),
+            Self::Ftj(_) => Self::Ftj(options),
+            Self::Cfs(_) => Self::Cfs(options),
+            Self::Obt(_) => Self::Obt(options),
+            Self::Rbm(_) => Self::Rbm(options),
+        }
+    }
+
+    /// Whether options and comparison are ones that the algorithm can work with.
+    pub(super) fn check(self, comparison: Comparison) -> Result<()> {
+        let Some(options) = self.options() else { return Ok(()) };
+        let most = PartitionedOptions::MAX_PARTITIONS;
+        if !(1..=most).contains(&options.partitions) {
+            return Err(Error::invalid(format!(
+                "partitions={}; expected 1 to {most}",
+                options.partitions
+            )));
+        }
+        if options.window == Some(0) {
+            return Err(Error::invalid("window=0; expected at least 1 row"));
+        }
+        if comparison == Comparison::NotEqual {
+            return Err(self.out_of_scope(&format!("not by {comparison}")));
+        }
+        Ok(())
+    }
+
+    fn out_of_scope(self, found: &str) -> Error {
+        Error::unsupported(format!(
+            "algorithm={:?} joins by exactly one of <, <=, > and >=, {found}: use the default \
+             algorithm",
+            self.name()
+        ))
     }
 }
 
@@ -75,9 +151,10 @@ pub struct ThetaPlan {
 impl ThetaPlan {
     /// Checks columns, types and names; reads no data.
     pub fn new(left: &Schema, right: &Schema, spec: ThetaSpec) -> Result<Self> {
-        if spec.kind != JoinKind::Inner {
+        if spec.kind != JoinKind::Inner && spec.algorithm != Algorithm::Auto {
             return Err(Error::unsupported(format!(
-                "theta_join offers how=\"inner\" only, not how={:?}",
+                "algorithm={:?} offers how=\"inner\" only, not how={:?}: use the default algorithm",
+                spec.algorithm.name(),
                 spec.kind.name()
             )));
         }
@@ -99,6 +176,18 @@ impl ThetaPlan {
             ])?;
             by.push((l, r));
         }
+        if spec.algorithm.options().is_some() {
+            match &terms[..] {
+                [term] => spec.algorithm.check(term.comparison)?,
+                _ => {
+                    let found = format!("not by {} comparisons", terms.len());
+                    return Err(spec.algorithm.out_of_scope(&found));
+                }
+            }
+            if !by.is_empty() {
+                return Err(spec.algorithm.out_of_scope("without equality columns"));
+            }
+        }
         let layout = Layout::new(left, right, &by, spec.kind, &spec.suffix)?;
         Ok(Self { spec, terms, by, layout })
     }
@@ -113,11 +202,16 @@ impl Plan for ThetaPlan {
         let [left, right] = inputs else {
             return Err(Error::internal("a theta join has two inputs"));
         };
-        match self.spec.algorithm {
-            Algorithm::Auto | Algorithm::NestedLoop => {
-                Ok(Arc::new(NestedLoop::new(self.clone(), Arc::clone(left), Arc::clone(right))?))
-            }
-        }
+        let (plan, left, right) = (self.clone(), Arc::clone(left), Arc::clone(right));
+        Ok(match self.spec.algorithm {
+            Algorithm::Auto => Arc::new(Auto::new(plan, left, right)),
+            Algorithm::NestedLoop => Arc::new(NestedLoop::new(plan, left, right)?),
+            Algorithm::Prefap(_)
+            | Algorithm::Ftj(_)
+            | Algorithm::Cfs(_)
+            | Algorithm::Obt(_)
+            | Algorithm::Rbm(_) => Arc::new(Partitioned::new(plan, left, right)?),
+        })
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::cmp::Ordering;
 
-use dovetail::predicate::Comparison;
+use dovetail::predicate::{Comparison, JoinKind};
 
 use super::rows::Row;
 
 /// A term as the oracle reads it: column of the left row, comparison, column of the right row.
 pub type OracleTerm = (&'static str, Comparison, &'static str);
+
+/// A row of the output: what came from the left and from the right input.
+pub type Joined = (Option<Row>, Option<Row>);
 
 /// Every pair that satisfies all terms and is equal in all `by` columns: left row, then right row.
 pub fn pairs(left: &[Row], right: &[Row], terms: &[OracleTerm], by: &[&str]) -> Vec<(Row, Row)> {
@@ -24,6 +27,23 @@ pub fn pairs(left: &[Row], right: &[Row], terms: &[OracleTerm], by: &[&str]) -> 
         }
     }
     found
+}
+
+/// What a join of `kind` gives, from its matching pairs.
+pub fn outcome(kind: JoinKind, left: &[Row], right: &[Row], pairs: &[(Row, Row)]) -> Vec<Joined> {
+    let matched = |l: &&Row| pairs.iter().any(|(other, _)| other.id == l.id);
+    let unmatched_left = || left.iter().filter(|l| !matched(l)).map(|l| (Some(l.clone()), None));
+    let taken = |r: &&Row| pairs.iter().any(|(_, other)| other.id == r.id);
+    let unmatched_right = || right.iter().filter(|r| !taken(r)).map(|r| (None, Some(r.clone())));
+    let pairs = pairs.iter().cloned().map(|(l, r)| (Some(l), Some(r)));
+    match kind {
+        JoinKind::Inner => pairs.collect(),
+        JoinKind::Left => pairs.chain(unmatched_left()).collect(),
+        JoinKind::Right => pairs.chain(unmatched_right()).collect(),
+        JoinKind::Full => pairs.chain(unmatched_left()).chain(unmatched_right()).collect(),
+        JoinKind::Semi => left.iter().filter(matched).map(|l| (Some(l.clone()), None)).collect(),
+        JoinKind::Anti => unmatched_left().collect(),
+    }
 }
 
 fn satisfies(ordering: Ordering, comparison: Comparison) -> bool {

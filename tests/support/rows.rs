@@ -86,24 +86,27 @@ pub fn table(rows: &[Row], cuts: &[usize]) -> Arc<Table> {
     Arc::new(Table::new("test", whole.schema(), batches).unwrap())
 }
 
-/// Reads the five columns from position `first` on back into rows.
-pub fn read(batch: &RecordBatch, first: usize) -> Vec<Row> {
+/// Reads the five columns from position `first` on back into rows; `None` where padded.
+pub fn read(batch: &RecordBatch, first: usize) -> Vec<Option<Row>> {
     let ints = batch.column(first).as_primitive::<Int32Type>();
     let floats = batch.column(first + 1).as_primitive::<Float64Type>();
     let texts = batch.column(first + 2).as_string::<i32>();
     let ids = batch.column(first + 3).as_primitive::<UInt32Type>();
     let tags = batch.column(first + 4).as_list::<i32>();
     let row = |i: usize| {
+        if ids.is_null(i) {
+            return None;
+        }
         let id = ids.value(i);
         let tags = tags.value(i);
         let tags: Vec<u32> = tags.as_primitive::<UInt32Type>().values().to_vec();
         assert_eq!(tags, (0..id % 3).map(|tag| id + tag).collect::<Vec<_>>(), "tags of row {id}");
-        Row {
+        Some(Row {
             int: ints.is_valid(i).then(|| ints.value(i)),
             float: floats.is_valid(i).then(|| floats.value(i)),
             text: texts.is_valid(i).then(|| texts.value(i).to_owned()),
             id,
-        }
+        })
     };
     (0..batch.num_rows()).map(row).collect()
 }
