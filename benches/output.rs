@@ -40,11 +40,11 @@ fn assemble(criterion: &mut Criterion) {
         let table = table(column);
         let schema = table.schema();
         let layout = Layout::new(schema, schema, &[], JoinKind::Inner, "_right").expect("layout");
-        let assembler = Assembler::new(layout, Arc::clone(&table), table, Caps::default());
+        let assembler = Assembler::new(layout, Arc::clone(&table), table);
         for (form, matches) in [("pairs", &pairs), ("slices", &slices)] {
             group.bench_function(format!("{form}/{kind}/{rows}"), |bencher| {
                 bencher.iter(|| {
-                    let batches = assembler.assemble(matches).expect("assembles");
+                    let batches = assembler.assemble(matches, Caps::default()).expect("assembles");
                     let built: usize = batches.iter().map(RecordBatch::num_rows).sum();
                     assert_eq!(built as u64, rows);
                 });

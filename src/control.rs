@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
+use crate::error::without_panic;
 use crate::{Error, Result};
 
 /// How often the watcher looks: seldom enough not to fight over the host's locks.
@@ -117,7 +118,7 @@ pub fn interruptible<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let (sender, receiver) = bounded(1);
-    let run = move || drop(sender.send(work()));
+    let run = move || drop(sender.send(without_panic(work)));
     std::thread::Builder::new()
         .name("dovetail-prepare".into())
         .spawn(run)

@@ -4,6 +4,7 @@
 //! layer above all) choose an exception class by variant and never parse a message.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -72,4 +73,17 @@ impl From<arrow_schema::ArrowError> for Error {
     fn from(error: arrow_schema::ArrowError) -> Self {
         Self::Internal(error.to_string())
     }
+}
+
+/// Runs `work`; a panic in it becomes an error. On a pool's thread it would end the process, and
+/// on the caller's it would reach the user as something that is no ordinary exception.
+pub(crate) fn without_panic<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a thread panicked");
+        Err(Error::internal(text))
+    })
 }

@@ -17,13 +17,14 @@
 //! stream and are never shared, so nothing survives into a forked process.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, bounded};
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 
 use crate::control::{Control, wait};
+use crate::error::without_panic;
+use crate::workers::pool;
 use crate::{Error, Result};
 
 /// One step of a task: the next result, or `None` when the task is finished.
@@ -55,15 +56,12 @@ impl<T: Send + 'static, R: Send + 'static> Ordered<T, R> {
         threads: usize,
         control: Arc<Control>,
     ) -> Result<Self> {
+        // No more threads than tasks: for a small join, starting them is most of the work.
+        let threads = tasks.size_hint().1.map_or(threads, |tasks| threads.min(tasks));
         let runner = if threads <= 1 {
             Runner::Inline(None)
         } else {
-            let pool = ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .thread_name(|index| format!("dovetail-{index}"))
-                .build()
-                .map_err(|error| Error::internal(format!("cannot start threads: {error}")))?;
-            Runner::Pool { pool, under_way: VecDeque::with_capacity(threads) }
+            Runner::Pool { pool: pool(threads)?, under_way: VecDeque::with_capacity(threads) }
         };
         Ok(Self {
             tasks: Box::new(tasks),
@@ -92,7 +90,7 @@ impl<T: Send + 'static, R: Send + 'static> Ordered<T, R> {
                         None => return self.control.look().map(|()| None),
                     },
                 };
-                match guarded(&self.step, task)? {
+                match without_panic(|| (self.step)(task))? {
                     Some(result) => return Ok(Some(result)),
                     None => *current = None,
                 }
@@ -153,23 +151,11 @@ fn submit<T: Send + 'static, R: Send + 'static>(
     let (sender, receiver) = bounded(1);
     let step = Arc::clone(step);
     pool.spawn(move || {
-        let outcome = guarded(&step, &mut task);
+        let outcome = without_panic(|| step(&mut task));
         // Nobody waits any more when the stream was dropped.
         let _ = sender.send((task, outcome));
     });
     receiver
-}
-
-/// A panic in a pool's job would abort the process; as an error it reaches the caller.
-fn guarded<T, R>(step: &Step<T, R>, task: &mut T) -> Result<Option<R>> {
-    catch_unwind(AssertUnwindSafe(|| step(task))).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("a thread panicked");
-        Err(Error::internal(text))
-    })
 }
 
 #[cfg(test)]

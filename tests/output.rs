@@ -149,10 +149,10 @@ fn check(batches: &[RecordBatch], input: &RecordBatch, expected: &[(u32, u32)], 
     assert!(pairs.next().is_none(), "every match comes out");
 }
 
-fn assembler(left: Arc<Table>, right: Arc<Table>, caps: Caps) -> Assembler {
+fn assembler(left: Arc<Table>, right: Arc<Table>) -> Assembler {
     let schema = left.schema();
     let layout = Layout::new(schema, schema, &[], JoinKind::Full, "_right").unwrap();
-    Assembler::new(layout, left, right, caps)
+    Assembler::new(layout, left, right)
 }
 
 const ROWS: usize = 40;
@@ -180,9 +180,9 @@ proptest! {
         caps in caps(),
     ) {
         let input = payload(ROWS);
-        let assembler = assembler(chunked(&input, left), chunked(&input, right), caps);
+        let assembler = assembler(chunked(&input, left), chunked(&input, right));
         let (left, right) = pairs.iter().copied().unzip();
-        let batches = assembler.assemble(&Matches::Pairs { left, right }).unwrap();
+        let batches = assembler.assemble(&Matches::Pairs { left, right }, caps).unwrap();
         check(&batches, &input, &pairs, caps);
     }
 
@@ -193,7 +193,7 @@ proptest! {
         caps in caps(),
     ) {
         let input = payload(ROWS);
-        let assembler = assembler(chunked(&input, left), chunked(&input, right), caps);
+        let assembler = assembler(chunked(&input, left), chunked(&input, right));
         let expected: Vec<_> = slices
             .iter()
             .flat_map(|(row, slice)| slice.clone().map(move |other| (*row, other)))
@@ -201,7 +201,7 @@ proptest! {
         let (left, right) = slices.into_iter().unzip();
         let matches = Matches::Slices { rows: left, slices: right, sliced: Side::Right };
         prop_assert_eq!(matches.len(), expected.len());
-        check(&assembler.assemble(&matches).unwrap(), &input, &expected, caps);
+        check(&assembler.assemble(&matches, caps).unwrap(), &input, &expected, caps);
     }
 }
 
@@ -211,13 +211,13 @@ fn batches_keep_to_their_bytes() {
     let input = RecordBatch::try_from_iter([("text", Arc::new(texts) as ArrayRef)]).unwrap();
     let table = chunked(&input, 30);
     let caps = Caps { rows: 1000, bytes: 3000 };
-    let assembler = assembler(Arc::clone(&table), table, caps);
+    let assembler = assembler(Arc::clone(&table), table);
     let all: Vec<u32> = (0..100).collect();
     let pairs = Matches::Pairs { left: all.clone(), right: all.clone() };
     let slices =
         Matches::Slices { rows: vec![0, 99], slices: vec![0..100, 0..100], sliced: Side::Right };
     for (matches, rows) in [(pairs, 100), (slices, 200)] {
-        let batches = assembler.assemble(&matches).unwrap();
+        let batches = assembler.assemble(&matches, caps).unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
         assert!(batches.len() > 10);
         for batch in &batches {
@@ -236,9 +236,9 @@ fn batches_keep_to_their_bytes() {
 fn a_padded_side_without_rows_is_null() {
     let input = payload(3);
     let none = Arc::new(Table::new("test", input.schema(), vec![]).unwrap());
-    let assembler = assembler(chunked(&input, 2), none, Caps::default());
+    let assembler = assembler(chunked(&input, 2), none);
     let matches = Matches::Pairs { left: vec![2, 0], right: vec![NO_ROW, NO_ROW] };
-    let batches = assembler.assemble(&matches).unwrap();
+    let batches = assembler.assemble(&matches, Caps::default()).unwrap();
     check(&batches, &input, &[(2, NO_ROW), (0, NO_ROW)], Caps::default());
 }
 
@@ -248,9 +248,9 @@ fn no_columns_still_count_rows() {
     let options = RecordBatchOptions::new().with_row_count(Some(4));
     let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), vec![], &options).unwrap();
     let table = Arc::new(Table::new("test", schema, vec![batch]).unwrap());
-    let assembler = assembler(Arc::clone(&table), table, Caps::default());
+    let assembler = assembler(Arc::clone(&table), table);
     let matches = Matches::Pairs { left: vec![0, 1, 3], right: vec![2, 2, 2] };
-    let batches = assembler.assemble(&matches).unwrap();
+    let batches = assembler.assemble(&matches, Caps::default()).unwrap();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
 }
 
@@ -263,9 +263,10 @@ fn dictionaries_that_do_not_fit_together_are_said() {
     };
     let batches = vec![chunk(0), chunk(100)];
     let table = Arc::new(Table::new("test", batches[0].schema(), batches).unwrap());
-    let assembler = assembler(Arc::clone(&table), table, Caps::default());
+    let assembler = assembler(Arc::clone(&table), table);
     let all: Vec<u32> = (0..200).collect();
-    let result = assembler.assemble(&Matches::Pairs { left: all.clone(), right: all });
+    let result =
+        assembler.assemble(&Matches::Pairs { left: all.clone(), right: all }, Caps::default());
     let text = result.unwrap_err().to_string();
     assert!(text.contains("\"word\"") && text.contains("dictionary"), "{text}");
 }

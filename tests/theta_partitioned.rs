@@ -97,7 +97,7 @@ fn chain(
     let inputs: Vec<_> = inputs.iter().map(input).collect();
     let run = Run::on(2);
     let steps = chain_pairwise(&inputs, comparisons, algorithm).unwrap().count(&run).unwrap();
-    let products = steps.iter().map(|step| step.cartesian_products).sum();
+    let products: u64 = steps.iter().map(|step| step.cartesian_products).sum();
     assert_eq!(run.metrics.count("cartesian_products"), products);
     steps
 }

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from dovetail import _native
 from dovetail.errors import InvalidInputError, UnsupportedError
+
+
+# Readers that were given to a join. They can be read once, and the join holds what it read.
+_given: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def read_pair(left: Any, right: Any) -> tuple[_native.Input, _native.Input]:
+    """The two inputs of a join; an object that is both is read once."""
+    first = read_input(left, "left")
+    return first, first if right is left else read_input(right, "right")
 
 
 def read_input(data: Any, label: str) -> _native.Input:
@@ -26,6 +37,13 @@ def read_input(data: Any, label: str) -> _native.Input:
             f"{label} input is a {name}; expected a table with __arrow_c_stream__, such as a "
             "pyarrow Table, a pandas or Polars DataFrame, or a DuckDB relation"
         )
+    if _is_from("pyarrow", kind, "RecordBatchReader"):
+        if data in _given:
+            raise InvalidInputError(
+                f"{label} input is a reader that was given to a join before, and a reader can be "
+                "read once: read it into a table and use that, or use the first join's result again"
+            )
+        _given.add(data)
     try:
         opened = _native.Input(data, label)
     except (TypeError, ValueError) as error:

@@ -9,13 +9,13 @@ from dovetail import _native
 from dovetail._grammar import parse
 from dovetail._resolve import pair_terms
 from dovetail.errors import InvalidInputError
-from dovetail.inputs import read_input
+from dovetail.inputs import read_pair
 from dovetail.predicates import Predicate
 from dovetail.progress import Progress
 from dovetail.result import JoinResult
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
-ThetaAlgorithm = Literal["auto", "nested_loop"]
+ThetaAlgorithm = Literal["auto", "nested_loop", "prefap", "ftj", "cfs", "obt", "rbm"]
 #: One column name, or several.
 Columns = str | Sequence[str]
 
@@ -41,8 +41,16 @@ def theta_join(
     ``by`` (or ``left_by`` and ``right_by``) names columns that must be equal besides; they come
     out once. A right column whose name is taken gets ``suffix``.
 
-    Nulls match nothing; NaN equals NaN and is greater than every number. Output order: left row,
-    then right row. Nothing runs before the result is used.
+    ``how`` keeps rows without a match (``"left"``, ``"right"``, ``"full"``), or gives the left
+    rows that have one (``"semi"``) or none (``"anti"``).
+
+    Nulls match nothing; NaN equals NaN and is greater than every number. Output order: matches by
+    left row and then by key of the right side, but by key of the first inequality where there are
+    two, and by begin for overlapping intervals; behind them rows without a match. Nothing runs
+    before the result is used.
+
+    ``algorithm``: ``"nested_loop"`` compares every pair, in row order; ``"prefap"``, ``"ftj"``,
+    ``"cfs"``, ``"obt"`` and ``"rbm"`` are those of the Prefap paper, for one inequality.
 
     >>> import dovetail as dt, pyarrow as pa
     >>> r = pa.table({"a": [1, 5, 9]})
@@ -53,7 +61,7 @@ def theta_join(
     for option, value in (("how", how), ("suffix", suffix), ("algorithm", algorithm)):
         _check_text(option, value)
     predicate = parse(where)
-    left_input, right_input = read_input(left, "left"), read_input(right, "right")
+    left_input, right_input = read_pair(left, right)
     pairs = equality_pairs(by, left_by, right_by)
     join = _native.theta_join(
         left_input,

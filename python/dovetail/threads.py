@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dovetail.errors import InvalidInputError
 
 
+#: More threads than this are a slip of the pen.
+MOST = 1024
+
+
 def thread_count(workers: int | None) -> int:
     """``workers``, else DOVETAIL_THREADS, else a Spark task's cores, else the machine's.
 
@@ -16,8 +20,8 @@ def thread_count(workers: int | None) -> int:
     3
     """
     if workers is not None:
-        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-            raise InvalidInputError(f"workers={workers!r}; expected a whole number from 1 on")
+        if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= MOST:
+            raise InvalidInputError(f"workers={workers!r}; expected a whole number, 1 to {MOST}")
         return workers
     own = _from_environment("DOVETAIL_THREADS", os.environ)
     if own is not None:
@@ -44,6 +48,6 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> int | None:
     text = environment.get(name)
     if text is None:
         return None
-    if not text.isdecimal() or int(text) < 1:
-        raise InvalidInputError(f"{name}={text!r}; expected a whole number from 1 on")
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise InvalidInputError(f"{name}={text!r}; expected a whole number, 1 to {MOST}")
     return int(text)

@@ -4,6 +4,7 @@
 //! as their slices are long, and contiguous slices. The last two copy fixed-width values at memory
 //! speed; other types go through Arrow's growable arrays.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef, UInt32Array, make_array, new_null_array};
@@ -20,11 +21,32 @@ use crate::{Error, Result};
 /// Which rows of a table, and how often.
 pub(super) enum Selection<'a> {
     /// These rows, in this order.
-    Rows(&'a [u32]),
+    Rows(Picked<'a>),
     /// `rows[i]` as often as `slices[i]` is long.
     Repeated { rows: &'a [u32], slices: &'a [Range<u32>] },
     /// These stretches of rows.
     Slices(&'a [Range<u32>]),
+}
+
+/// Single rows, and where they lie, found out once for all columns of their table.
+pub(super) struct Picked<'a> {
+    pub(super) rows: &'a [u32],
+    places: OnceCell<Vec<(usize, usize)>>,
+}
+
+impl<'a> Picked<'a> {
+    pub(super) fn new(rows: &'a [u32]) -> Self {
+        Self { rows, places: OnceCell::new() }
+    }
+
+    /// Batch and row in it; behind the last batch for a row that is not there.
+    fn places(&self, table: &Table) -> &[(usize, usize)] {
+        self.places.get_or_init(|| {
+            let nowhere = (table.batches().len(), 0);
+            let place = |&row: &u32| if row == NO_ROW { nowhere } else { table.locate(row) };
+            self.rows.iter().map(place).collect()
+        })
+    }
 }
 
 /// The selected values of the column that `chunks` hold; `len` is how many there are.
@@ -45,11 +67,11 @@ pub(super) fn gather(
             for (&row, slice) in rows.iter().zip(*slices) {
                 repeated.extend(std::iter::repeat_n(row, slice.len()));
             }
-            gather_rows(field, chunks, table, &repeated)
+            gather_rows(field, chunks, table, &Picked::new(&repeated))
         }
         Selection::Slices(slices) => match copy_fixed_width(field, chunks, table, slices, len) {
             Some(array) => array,
-            None => copy_growing(chunks, table, slices, len),
+            None => copy_growing(field, chunks, table, slices, len),
         },
     }
 }
@@ -58,26 +80,33 @@ fn gather_rows(
     field: &Field,
     chunks: &[ArrayRef],
     table: &Table,
-    rows: &[u32],
+    picked: &Picked,
 ) -> Result<ArrayRef> {
+    let padded = picked.rows.contains(&NO_ROW);
     match chunks {
-        [] => Ok(new_null_array(field.data_type(), rows.len())),
-        [chunk] => {
-            let padded = rows.contains(&NO_ROW);
-            let nulls = padded.then(|| NullBuffer::from_iter(rows.iter().map(|&r| r != NO_ROW)));
-            let indices = UInt32Array::new(ScalarBuffer::from(rows.to_vec()), nulls);
+        [] => Ok(new_null_array(field.data_type(), picked.rows.len())),
+        // `take` overlooks null indices of run-end encoded values.
+        [chunk] if !(padded && has_runs(field.data_type())) => {
+            let rows = picked.rows.iter();
+            let nulls = padded.then(|| NullBuffer::from_iter(rows.map(|&row| row != NO_ROW)));
+            let indices = UInt32Array::new(ScalarBuffer::from(picked.rows.to_vec()), nulls);
             Ok(take(chunk, &indices, None)?)
         }
         _ => {
             let null = new_null_array(field.data_type(), 1);
             let mut arrays: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
             arrays.push(&null);
-            let place = |&row: &u32| {
-                if row == NO_ROW { (chunks.len(), 0) } else { table.locate(row) }
-            };
-            let places: Vec<_> = rows.iter().map(place).collect();
-            interleave(&arrays, &places).map_err(|error| dictionary_overflow(field, error))
+            interleave(&arrays, picked.places(table))
+                .map_err(|error| dictionary_overflow(field, error))
         }
+    }
+}
+
+fn has_runs(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::RunEndEncoded(_, _) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_runs(field.data_type())),
+        _ => false,
     }
 }
 
@@ -178,6 +207,7 @@ fn copy_values<T: ArrowNativeType>(
 }
 
 fn copy_growing(
+    field: &Field,
     chunks: &[ArrayRef],
     table: &Table,
     slices: &[Range<u32>],
@@ -186,7 +216,8 @@ fn copy_growing(
     let parts: Vec<ArrayData> = chunks.iter().map(|chunk| chunk.to_data()).collect();
     let mut out = MutableArrayData::new(parts.iter().collect(), false, len);
     for (chunk, place) in stretches(table, slices) {
-        out.try_extend(chunk, place.start, place.end)?;
+        out.try_extend(chunk, place.start, place.end)
+            .map_err(|error| dictionary_overflow(field, error))?;
     }
     Ok(make_array(out.freeze()))
 }

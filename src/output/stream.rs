@@ -3,15 +3,15 @@
 //! Tasks find and assemble matches on the worker threads. Few matches at a time would make tiny
 //! batches: they travel as matches and are assembled here, together, once a batch is full.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::{Assembler, Matches};
+use super::{Assembler, Caps, Cursor, Matches};
 use crate::Result;
+use crate::error::without_panic;
 use crate::metrics::{Metric, Metrics};
 use crate::operator::Run;
 use crate::ordered::Ordered;
@@ -24,16 +24,26 @@ pub trait MatchTask: Send {
 
 enum Piece {
     Few(Matches),
-    Batches(Vec<RecordBatch>),
+    Batch(RecordBatch),
+}
+
+/// A task, and those of its matches that are still to be assembled.
+struct Work {
+    task: Box<dyn MatchTask>,
+    rest: Option<(Matches, Cursor)>,
 }
 
 /// The output of one run, in order. Dropping it stops the run.
 pub struct BatchStream {
     assembler: Arc<Assembler>,
     /// Gone when the stream has ended, and the run's tasks with it.
-    pieces: Option<Ordered<Box<dyn MatchTask>, Piece>>,
+    pieces: Option<Ordered<Work, Piece>>,
+    /// Matches that wait until they make a batch.
     few: Option<Matches>,
-    ready: VecDeque<RecordBatch>,
+    /// Matches that are handed out now, batch by batch, and the batch behind them.
+    now: Option<(Matches, Cursor)>,
+    behind: Option<RecordBatch>,
+    caps: Caps,
     wanted: u64,
     metrics: Arc<Metrics>,
     begun: Instant,
@@ -48,21 +58,32 @@ impl BatchStream {
     ) -> Result<Self> {
         run.metrics.add("rows_out", 0);
         run.metrics.add("batches_out", 0);
-        let wanted = run.limit.unwrap_or(u64::MAX);
-        let at_once = assembler.batch_rows().min(usize::try_from(wanted).unwrap_or(usize::MAX));
+        let (caps, wanted) = (run.caps, run.limit.unwrap_or(u64::MAX));
+        let most = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let at_once = assembler.batch_rows(caps).min(most).max(1);
         let builder = Arc::clone(&assembler);
-        let step = move |task: &mut Box<dyn MatchTask>| {
-            let Some(matches) = task.next(at_once.max(1))? else { return Ok(None) };
+        // One batch a step, however many the matches make: so there is one per thread in memory.
+        let step = move |work: &mut Work| loop {
+            if let Some((matches, at)) = &mut work.rest {
+                match builder.next_batch(matches, at, caps)? {
+                    Some(batch) => return Ok(Some(Piece::Batch(batch))),
+                    None => work.rest = None,
+                }
+            }
+            let Some(matches) = work.task.next(at_once)? else { return Ok(None) };
             if matches.len() < at_once / 4 {
                 return Ok(Some(Piece::Few(matches)));
             }
-            builder.assemble(&matches).map(|batches| Some(Piece::Batches(batches)))
+            work.rest = Some((matches, Cursor::default()));
         };
+        let works = tasks.map(|task| Work { task, rest: None });
         Ok(Self {
-            pieces: Some(Ordered::new(tasks, step, run.threads, Arc::clone(&run.control))?),
+            pieces: Some(Ordered::new(works, step, run.threads, Arc::clone(&run.control))?),
             assembler,
             few: None,
-            ready: VecDeque::new(),
+            now: None,
+            behind: None,
+            caps,
             wanted,
             metrics: Arc::clone(&run.metrics),
             begun: Instant::now(),
@@ -75,49 +96,54 @@ impl BatchStream {
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
-        loop {
-            if self.wanted == 0 {
-                return Ok(None);
+        while self.wanted > 0 {
+            if let Some((matches, at)) = &mut self.now {
+                if let Some(batch) = self.assembler.next_batch(matches, at, self.caps)? {
+                    return Ok(Some(self.hand_out(batch)));
+                }
+                self.now = None;
             }
-            if let Some(batch) = self.ready.pop_front() {
-                let rows = self.wanted.min(batch.num_rows() as u64);
-                self.wanted -= rows;
-                return Ok(Some(batch.slice(0, rows as usize)));
+            if let Some(batch) = self.behind.take() {
+                return Ok(Some(self.hand_out(batch)));
             }
             let Some(pieces) = &mut self.pieces else { return Ok(None) };
             match pieces.next().transpose()? {
-                Some(Piece::Few(matches)) => self.keep(matches)?,
-                Some(Piece::Batches(batches)) => {
-                    self.flush()?;
-                    self.ready.extend(batches);
+                Some(Piece::Few(matches)) => self.keep(matches),
+                Some(Piece::Batch(batch)) => {
+                    self.behind = Some(batch);
+                    self.flush();
                 }
-                None if self.few.is_some() => self.flush()?,
+                None if self.few.is_some() => self.flush(),
                 None => return Ok(None),
             }
         }
+        Ok(None)
     }
 
-    fn keep(&mut self, matches: Matches) -> Result<()> {
+    fn hand_out(&mut self, batch: RecordBatch) -> RecordBatch {
+        let rows = self.wanted.min(batch.num_rows() as u64);
+        self.wanted -= rows;
+        batch.slice(0, rows as usize)
+    }
+
+    fn keep(&mut self, matches: Matches) {
         let other_form = match &mut self.few {
             Some(few) => few.append(matches),
             few => few.replace(matches),
         };
         if other_form.is_some() {
-            self.flush()?;
+            self.flush();
             self.few = other_form;
+            return;
         }
         let kept = self.few.as_ref().map_or(0, Matches::len);
-        if kept >= self.assembler.batch_rows() || kept as u64 >= self.wanted {
-            self.flush()?;
+        if kept >= self.assembler.batch_rows(self.caps) || kept as u64 >= self.wanted {
+            self.flush();
         }
-        Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
-        if let Some(few) = self.few.take() {
-            self.ready.extend(self.assembler.assemble(&few)?);
-        }
-        Ok(())
+    fn flush(&mut self) {
+        self.now = self.few.take().map(|few| (few, Cursor::default()));
     }
 }
 
@@ -125,7 +151,7 @@ impl Iterator for BatchStream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
-        let next = self.advance().transpose();
+        let next = without_panic(|| self.advance()).transpose();
         match &next {
             Some(Ok(batch)) => {
                 self.metrics.add("rows_out", batch.num_rows() as u64);

@@ -5,11 +5,10 @@
 
 use std::collections::HashSet;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, RecordBatchOptions, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::exceptions::PyTypeError;
@@ -19,8 +18,10 @@ use pyo3_arrow::input::AnyArray;
 
 use super::convert::schema_to_python;
 use super::error::to_python;
+use super::once::Once;
 use super::watch::run;
 use crate::control::Control;
+use crate::error::without_panic;
 use crate::table::Table;
 use crate::{Error, Result};
 
@@ -29,14 +30,16 @@ use crate::{Error, Result};
 pub(super) struct Input {
     label: String,
     pub(super) schema: SchemaRef,
-    rows: Mutex<Rows>,
+    rows: Once<Arc<Table>>,
+    source: Mutex<Source>,
 }
 
-enum Rows {
+enum Source {
     /// Still to be read, from where an interrupted call left off.
-    Unread(Box<dyn ArrayReader + Send>, Vec<RecordBatch>),
-    Held(Arc<Table>),
-    Failed(String),
+    Open(Box<dyn ArrayReader + Send>, Vec<RecordBatch>),
+    /// Part of a one-shot stream is gone: a second try would silently miss it.
+    Broken(String),
+    Read,
 }
 
 #[pymethods]
@@ -45,7 +48,8 @@ impl Input {
     fn new(py: Python<'_>, data: AnyArray, label: String) -> PyResult<Self> {
         let reader = data.into_reader()?;
         let schema = Arc::new(table_schema(py, &label, reader.field().data_type())?);
-        Ok(Self { label, schema, rows: Mutex::new(Rows::Unread(reader, Vec::new())) })
+        let source = Mutex::new(Source::Open(reader, Vec::new()));
+        Ok(Self { label, schema, rows: Once::new(), source })
     }
 
     /// The column names, in order.
@@ -69,59 +73,61 @@ impl Input {
 impl Input {
     /// The rows, read on first use.
     pub(super) fn table(&self, control: &Control) -> Result<Arc<Table>> {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = match &mut *rows {
-            Rows::Unread(reader, batches) => self.read_all(reader.as_mut(), batches, control),
-            Rows::Held(table) => return Ok(Arc::clone(table)),
-            Rows::Failed(message) => return Err(Error::invalid(message.clone())),
-        };
-        match &read {
-            Ok(table) => *rows = Rows::Held(Arc::clone(table)),
-            // What was read is kept: the next call goes on from there.
-            Err(Error::Cancelled) => {}
-            // Part of a one-shot stream is gone: a second try would silently miss it.
-            Err(error) => *rows = Rows::Failed(error.to_string()),
-        }
-        read
+        self.rows.get(control, || {
+            // Only the one who makes the rows comes here, so nobody waits for this lock.
+            let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = HashSet::new();
+            loop {
+                let (reader, batches) = match &mut *source {
+                    Source::Open(reader, batches) => (reader, batches),
+                    Source::Broken(what) => return Err(Error::invalid(what.clone())),
+                    Source::Read => return Err(Error::internal("rows were read, but not held")),
+                };
+                // What was read so far stays: the next call goes on from there.
+                control.tick()?;
+                let next = without_panic(|| Ok(self.next_batch(reader.as_mut(), &mut seen)));
+                let error = match next {
+                    Ok(Ok(Some(batch))) => {
+                        batches.push(batch);
+                        continue;
+                    }
+                    Ok(Ok(None)) => break,
+                    Ok(Err(what)) => self.failed(batches, &what),
+                    // Import panics on some malformed arrays instead of returning an error.
+                    Err(_) => self.failed(batches, "its buffers do not fit its schema"),
+                };
+                let what = error.to_string();
+                // Of an exception in a Python generator only the traceback's text comes through.
+                let last = what.trim_end().rsplit('\n').next().unwrap_or_default();
+                let interrupted = last.split(':').next() == Some("KeyboardInterrupt");
+                *source = Source::Broken(what);
+                return Err(if interrupted { Error::Cancelled } else { error });
+            }
+            let Source::Open(_, batches) = mem::replace(&mut *source, Source::Read) else {
+                return Err(Error::internal("an open input was read, and is not open"));
+            };
+            Table::new(&self.label, Arc::clone(&self.schema), batches).map(Arc::new)
+        })
     }
 
-    fn read_all(
+    fn next_batch(
         &self,
         reader: &mut dyn ArrayReader,
-        batches: &mut Vec<RecordBatch>,
-        control: &Control,
-    ) -> Result<Arc<Table>> {
-        loop {
-            control.tick()?;
-            // Import panics on some malformed arrays instead of returning an error.
-            let next = catch_unwind(AssertUnwindSafe(|| reader.next()))
-                .map_err(|_| self.failed(batches, "its buffers do not fit its schema"))?;
-            match next {
-                Some(Ok(array)) => {
-                    let batch = self.checked(&array).map_err(|what| self.failed(batches, &what))?;
-                    batches.push(batch);
-                }
-                // A Python generator was interrupted; only the text of that comes through.
-                Some(Err(error)) if error.to_string().trim_end().ends_with("KeyboardInterrupt") => {
-                    return Err(Error::Cancelled);
-                }
-                Some(Err(error)) => return Err(self.failed(batches, &error.to_string())),
-                None => break,
-            }
-        }
-        let schema = Arc::clone(&self.schema);
-        Table::new(&self.label, schema, mem::take(batches)).map(Arc::new)
+        seen: &mut HashSet<Seen>,
+    ) -> Result<Option<RecordBatch>, String> {
+        let Some(array) = reader.next() else { return Ok(None) };
+        self.checked(&array.map_err(|error| error.to_string())?, seen).map(Some)
     }
 
     /// The batch that `array` holds, once everything in it is known to be well formed.
-    fn checked(&self, array: &ArrayRef) -> Result<RecordBatch, String> {
+    fn checked(&self, array: &ArrayRef, seen: &mut HashSet<Seen>) -> Result<RecordBatch, String> {
         let rows = array.len();
         if rows > 0 && array.null_count() > 0 {
             return Err(format!("{} of its rows are null as a whole", array.null_count()));
         }
         let columns = self.schema.fields().iter().zip(array.as_struct().columns());
         let columns = columns.map(|(field, column)| {
-            let data = well_formed(column.to_data());
+            let data = well_formed(column.to_data(), seen);
             data.map(make_array)
                 .map_err(|error| format!("column {:?} is malformed: {error}", field.name()))
         });
@@ -150,22 +156,86 @@ fn table_schema(py: Python<'_>, label: &str, data_type: &DataType) -> PyResult<S
     Ok(Schema::new(fields.clone()))
 }
 
+/// The values of a dictionary that were checked: where they lie and how many.
+type Seen = (*const u8, usize, usize);
+
 /// `data` if its offsets, lengths and text are what its type promises.
 ///
-/// Arrays without values may still point into buffers that are not there any more (an empty slice
+/// Only what `data` itself refers to is looked at: many slices of one array cost as much as the
+/// array. Arrays without values may point into buffers that are not there any more (an empty slice
 /// of strings does): allowed, but Arrow's own check refuses them, so they are made anew first.
-fn well_formed(data: ArrayData) -> Result<ArrayData, ArrowError> {
+fn well_formed(data: ArrayData, seen: &mut HashSet<Seen>) -> Result<ArrayData, ArrowError> {
     if data.is_empty() {
         return Ok(ArrayData::new_empty(data.data_type()));
     }
-    if !data.child_data().iter().any(has_empty) {
-        data.validate_full()?;
-        return Ok(data);
+    let data = if data.child_data().iter().any(ArrayData::is_empty) {
+        let whole = |child: &ArrayData| match child.is_empty() {
+            true => ArrayData::new_empty(child.data_type()),
+            false => child.clone(),
+        };
+        let children = data.child_data().iter().map(whole).collect();
+        // SAFETY: checked below, before anything is read from it.
+        unsafe { data.into_builder().child_data(children).build_unchecked() }
+    } else {
+        data
+    };
+    data.validate()?;
+    data.validate_nulls()?;
+    match data.data_type() {
+        DataType::Utf8 => check_text::<i32>(&data)?,
+        DataType::LargeUtf8 => check_text::<i64>(&data)?,
+        _ => data.validate_values()?,
     }
-    let children = data.child_data().iter().cloned().map(well_formed).collect::<Result<_, _>>()?;
-    data.into_builder().child_data(children).build()
+    let (rows, begin) = (data.len(), data.offset());
+    match data.data_type() {
+        DataType::List(_) | DataType::Map(_, _) => {
+            let ends = &data.buffer::<i32>(0)[..=rows];
+            check_slice(&data, ends[0] as usize, ends[rows] as usize, seen)?;
+        }
+        DataType::LargeList(_) => {
+            let ends = &data.buffer::<i64>(0)[..=rows];
+            check_slice(&data, ends[0] as usize, ends[rows] as usize, seen)?;
+        }
+        DataType::Struct(_) => {
+            for child in data.child_data() {
+                well_formed(child.slice(begin, rows), seen)?;
+            }
+        }
+        DataType::Dictionary(_, _) => {
+            let values = &data.child_data()[0];
+            let start = values.buffers().first().map_or(std::ptr::null(), |b| b.as_ptr());
+            if seen.insert((start, values.offset(), values.len())) {
+                values.validate_full()?;
+            }
+        }
+        _ => data.child_data().iter().try_for_each(ArrayData::validate_full)?,
+    }
+    Ok(data)
 }
 
-fn has_empty(data: &ArrayData) -> bool {
-    data.is_empty() || data.child_data().iter().any(has_empty)
+/// Checks the values of a list array from `begin` to `end`.
+fn check_slice(
+    data: &ArrayData,
+    begin: usize,
+    end: usize,
+    seen: &mut HashSet<Seen>,
+) -> Result<(), ArrowError> {
+    well_formed(data.child_data()[0].slice(begin, end - begin), seen).map(drop)
+}
+
+/// Offsets that rise and stay inside, text between them that is UTF-8, cut between characters.
+fn check_text<O: OffsetSizeTrait>(data: &ArrayData) -> Result<(), ArrowError> {
+    let ends = &data.buffer::<O>(0)[..=data.len()];
+    let bytes = data.buffers()[1].as_slice();
+    let invalid = |what: &str| ArrowError::InvalidArgumentError(what.to_owned());
+    let rise = ends.windows(2).all(|pair| pair[0] <= pair[1]);
+    let (first, last) = (ends[0].to_usize(), ends[data.len()].to_usize());
+    let text = match (rise, first, last) {
+        (true, Some(first), Some(last)) => bytes.get(first..last),
+        _ => None,
+    };
+    let text = text.ok_or_else(|| invalid("offsets do not rise or lie outside of the values"))?;
+    let text = std::str::from_utf8(text).map_err(|error| invalid(&error.to_string()))?;
+    let whole = |end: &O| text.is_char_boundary(end.as_usize() - ends[0].as_usize());
+    if ends.iter().all(whole) { Ok(()) } else { Err(invalid("a value begins inside a character")) }
 }

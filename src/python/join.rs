@@ -9,6 +9,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use super::convert::{batch_to_python, schema_to_python, stream_capsule};
 use super::error::to_python;
 use super::input::Input;
+use super::once::Once;
 use super::watch::{Raised, detached, run, watched};
 use crate::control::{Control, interruptible};
 use crate::metrics::{Metric, Metrics};
@@ -22,25 +23,22 @@ use crate::{Error, Result};
 pub(super) struct Join {
     plan: Arc<dyn Plan>,
     inputs: Vec<Py<Input>>,
-    operator: Mutex<Option<Arc<dyn Operator>>>,
+    operator: Once<Arc<dyn Operator>>,
 }
 
 impl Join {
     pub(super) fn new(plan: Arc<dyn Plan>, inputs: Vec<Py<Input>>) -> Self {
-        Self { plan, inputs, operator: Mutex::new(None) }
+        Self { plan, inputs, operator: Once::new() }
     }
 
     /// The operator over the inputs, made on first use.
     fn operator(&self, control: &Control) -> Result<Arc<dyn Operator>> {
-        let mut operator = self.operator.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(operator) = &*operator {
-            return Ok(Arc::clone(operator));
-        }
-        let tables = self.inputs.iter().map(|input| input.get().table(control));
-        let tables = tables.collect::<Result<Vec<Arc<Table>>>>()?;
-        let plan = Arc::clone(&self.plan);
-        let bound = interruptible(control, move || plan.bind(&tables))?;
-        Ok(Arc::clone(operator.insert(bound)))
+        self.operator.get(control, || {
+            let tables = self.inputs.iter().map(|input| input.get().table(control));
+            let tables = tables.collect::<Result<Vec<Arc<Table>>>>()?;
+            let plan = Arc::clone(&self.plan);
+            interruptible(control, move || plan.bind(&tables))
+        })
     }
 }
 
@@ -158,10 +156,9 @@ impl Stream {
         })?;
         let raised = self.raised.clone();
         let watched = batches.inspect(move |batch| {
-            if matches!(batch, Err(Error::Cancelled)) && raised.take().is_some() {
-                // The reader raises an error of its own; Ctrl-C comes through right behind it.
-                // SAFETY: may be called from any thread, with or without the GIL.
-                unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+            if matches!(batch, Err(Error::Cancelled)) {
+                // The reader raises an error of its own; what stopped us comes right behind it.
+                raised.raise_later();
             }
         });
         stream_capsule(py, &self.schema, watched, requested_schema)

@@ -6,6 +6,7 @@ mod convert;
 mod error;
 mod input;
 mod join;
+mod once;
 mod theta;
 mod watch;
 

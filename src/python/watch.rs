@@ -1,5 +1,6 @@
 //! Ctrl-C and progress: what happens on the caller's thread while a kernel runs.
 
+use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -23,6 +24,18 @@ impl Raised {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Has the interpreter raise the exception when it next runs Python code on the main thread.
+    pub(super) fn raise_later(&self) {
+        let Some(error) = self.take() else { return };
+        let error = Box::into_raw(Box::new(error));
+        // SAFETY: may be called from any thread; the callback takes the box over.
+        let queued = unsafe { pyo3::ffi::Py_AddPendingCall(Some(raise), error.cast()) };
+        if queued != 0 {
+            // SAFETY: not queued, so the box is still ours.
+            drop(unsafe { Box::from_raw(error) });
+        }
+    }
+
     /// What the call is to raise for `error`.
     pub(super) fn or(&self, py: Python<'_>, error: &Error) -> PyErr {
         match self.take() {
@@ -30,6 +43,14 @@ impl Raised {
             _ => to_python(py, error),
         }
     }
+}
+
+/// Raises the exception that `error` points to.
+extern "C" fn raise(error: *mut c_void) -> c_int {
+    // SAFETY: made from a box by `raise_later`, and called once.
+    let error = unsafe { Box::from_raw(error.cast::<PyErr>()) };
+    Python::attach(|py| error.restore(py));
+    -1
 }
 
 /// A control that checks for signals and calls `progress(done, total)`, on this thread only.

@@ -43,6 +43,7 @@ pub(super) struct Auto {
     left: Arc<Table>,
     right: Arc<Table>,
     prepared: Mutex<Option<Arc<Prepared>>>,
+    named: Mutex<Option<Arc<Named>>>,
 }
 
 /// What is known after sorting.
@@ -67,7 +68,13 @@ enum Strategy {
 
 impl Auto {
     pub(super) fn new(plan: ThetaPlan, left: Arc<Table>, right: Arc<Table>) -> Self {
-        Self { plan: Arc::new(plan), left, right, prepared: Mutex::new(None) }
+        Self {
+            plan: Arc::new(plan),
+            left,
+            right,
+            prepared: Mutex::new(None),
+            named: Mutex::new(None),
+        }
     }
 
     fn prepared(&self, run: &Run) -> Result<Arc<Prepared>> {
@@ -301,56 +308,77 @@ fn usable(
     })
 }
 
-/// Tables as the assembler reads them, and what the places of each side are called there.
+/// The tables as output is read from them, and what the places of each side are called there.
 struct Named {
-    tables: [Arc<Table>; 2],
+    assembler: Arc<Assembler>,
+    names: Names,
+}
+
+struct Names {
     /// Row by place.
     places: [Arc<Vec<u32>>; 2],
     /// Row by row of the input, where the table was put into another order.
     moved: [Option<Vec<u32>>; 2],
 }
 
-impl Auto {
+impl Names {
+    /// Rows are called as in the inputs.
+    fn of_inputs(ranked: &Ranked) -> Self {
+        let places = [&ranked.left, &ranked.right].map(|side| Arc::new(side.rows.clone()));
+        Self { places, moved: [None, None] }
+    }
+}
+
+impl Named {
     /// Puts the sliced tables into key order where that pays: when more is copied than moved.
-    fn named(&self, prepared: &Prepared) -> Result<Named> {
-        let inputs = [&self.left, &self.right];
-        let sides = [&prepared.ranked.left, &prepared.ranked.right];
-        let mut named = Named {
-            tables: inputs.map(Arc::clone),
-            places: sides.map(|side| Arc::new(side.rows.clone())),
-            moved: [None, None],
-        };
-        let Strategy::Slices { orders, .. } = &prepared.strategy else { return Ok(named) };
-        if prepared
-            .pairs()
-            .is_none_or(|pairs| pairs < inputs.map(|t| t.num_rows()).iter().sum::<usize>() as u64)
+    fn new(layout: Layout, inputs: [Arc<Table>; 2], prepared: &Prepared) -> Result<Self> {
+        let mut tables = inputs.clone();
+        let mut names = Names::of_inputs(&prepared.ranked);
+        let moves: usize = inputs.iter().map(|table| table.num_rows()).sum();
+        if let Strategy::Slices { orders, .. } = &prepared.strategy
+            && prepared.pairs().is_some_and(|pairs| pairs >= moves as u64)
         {
-            return Ok(named);
-        }
-        for side in 0..2 {
-            let Some(order) = &orders[side] else { continue };
-            let ranked = sides[side];
-            // All rows, so that those without a key have a place too: behind the others.
-            let mut rows: Vec<u32> =
-                order.order.iter().map(|&place| ranked.rows[place as usize]).collect();
-            let mut moved = vec![NO_ROW; inputs[side].num_rows()];
-            rows.iter().zip(0..).for_each(|(&row, at)| moved[row as usize] = at);
-            for (row, moved) in moved.iter_mut().enumerate().filter(|(_, at)| **at == NO_ROW) {
-                *moved = rows.len() as u32;
-                rows.push(row as u32);
+            let sides = [&prepared.ranked.left, &prepared.ranked.right];
+            for (side, order) in orders.iter().enumerate() {
+                let Some(order) = order else { continue };
+                let ranked = sides[side];
+                // All rows, so that those without a key have a place too: behind the others.
+                let mut rows: Vec<u32> =
+                    order.order.iter().map(|&place| ranked.rows[place as usize]).collect();
+                let mut moved = vec![NO_ROW; inputs[side].num_rows()];
+                rows.iter().zip(0..).for_each(|(&row, at)| moved[row as usize] = at);
+                for (row, moved) in moved.iter_mut().enumerate().filter(|(_, at)| **at == NO_ROW) {
+                    *moved = rows.len() as u32;
+                    rows.push(row as u32);
+                }
+                tables[side] = Arc::new(reordered(&inputs[side], rows)?);
+                let places = ranked.rows.iter().map(|&row| moved[row as usize]).collect();
+                names.places[side] = Arc::new(places);
+                names.moved[side] = Some(moved);
             }
-            named.tables[side] = Arc::new(reordered(inputs[side], rows)?);
-            let places = ranked.rows.iter().map(|&row| moved[row as usize]).collect();
-            named.places[side] = Arc::new(places);
-            named.moved[side] = Some(moved);
         }
-        Ok(named)
+        let [left, right] = tables;
+        Ok(Self { assembler: Arc::new(Assembler::new(layout, left, right)), names })
+    }
+}
+
+impl Auto {
+    fn named(&self, prepared: &Arc<Prepared>, run: &Run) -> Result<Arc<Named>> {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(named) = &*named {
+            return Ok(Arc::clone(named));
+        }
+        let (layout, prepared) = (self.plan.layout.clone(), Arc::clone(prepared));
+        let inputs = [Arc::clone(&self.left), Arc::clone(&self.right)];
+        let work = move || Named::new(layout, inputs, &prepared);
+        let made = Arc::new(interruptible(&run.control, work)?);
+        Ok(Arc::clone(named.insert(made)))
     }
 
     /// The tasks that list matches.
     fn match_tasks(
         prepared: &Prepared,
-        named: &Named,
+        names: &Names,
         at_once: u64,
         control: &Arc<Control>,
     ) -> Vec<Box<dyn MatchTask>> {
@@ -360,8 +388,8 @@ impl Auto {
             Strategy::Slices { parts, orders } => {
                 for part in parts {
                     let (ours, theirs) = (1 - index(part.sliced), index(part.sliced));
-                    let driving = Arc::clone(&named.places[ours]);
-                    let other = &named.places[theirs];
+                    let driving = Arc::clone(&names.places[ours]);
+                    let other = &names.places[theirs];
                     let listed = || {
                         let order = orders[theirs].as_ref().map_or(&[][..], |o| &o.order);
                         order.iter().map(|&place| other[place as usize]).collect::<Vec<_>>()
@@ -377,7 +405,7 @@ impl Auto {
                         }
                         continue;
                     }
-                    let numbering = Arc::new(if named.moved[theirs].is_some() {
+                    let numbering = Arc::new(if names.moved[theirs].is_some() {
                         Numbering::Slices { driving }
                     } else {
                         Numbering::Rows { driving, sliced: Arc::new(listed()) }
@@ -390,10 +418,10 @@ impl Auto {
                 }
             }
             Strategy::Sweep(sweep) => {
-                let other = &named.places[1];
+                let other = &names.places[1];
                 let listed = sweep.order.iter().map(|&place| other[place as usize]).collect();
                 let names = Arc::new(SweepNames {
-                    driving: Arc::clone(&named.places[0]),
+                    driving: Arc::clone(&names.places[0]),
                     listed,
                     sliced: Side::Right,
                     accepts: prepared.accepts(Side::Left),
@@ -447,17 +475,12 @@ impl Auto {
 
     /// All matches as pairs of rows of the inputs, in order.
     fn list(&self, prepared: &Prepared, run: &Run) -> Result<Ordered<Box<dyn MatchTask>, Matches>> {
-        let sides = [&prepared.ranked.left, &prepared.ranked.right];
-        let named = Named {
-            tables: [Arc::clone(&self.left), Arc::clone(&self.right)],
-            places: sides.map(|side| Arc::new(side.rows.clone())),
-            moved: [None, None],
-        };
+        let names = Names::of_inputs(&prepared.ranked);
         // A pass of its own: when it ends, the run goes on.
         let control = Arc::new(Control::part_of(&run.control));
         control.expect(prepared.strategy.candidates());
         let at_once = Caps::default().rows;
-        let tasks = Self::match_tasks(prepared, &named, at_once as u64, &control);
+        let tasks = Self::match_tasks(prepared, &names, at_once as u64, &control);
         let step = move |task: &mut Box<dyn MatchTask>| task.next(at_once);
         Ordered::new(tasks.into_iter(), step, run.threads, control)
     }
@@ -495,22 +518,13 @@ impl Operator for Auto {
         self.report_rows(&prepared, run);
         let kind = self.plan.spec.kind;
         let lists = !matches!(kind, JoinKind::Semi | JoinKind::Anti);
-        let named = if lists {
-            self.named(&prepared)?
-        } else {
-            Named {
-                tables: [Arc::clone(&self.left), Arc::clone(&self.right)],
-                places: [Arc::default(), Arc::default()],
-                moved: [None, None],
-            }
-        };
-        let [left, right] = named.tables.clone();
-        let assembler = Arc::new(Assembler::new(self.plan.layout.clone(), left, right, run.caps));
-        let at_once = assembler.batch_rows() as u64;
+        let named = self.named(&prepared, run)?;
+        let (assembler, names) = (Arc::clone(&named.assembler), &named.names);
+        let at_once = assembler.batch_rows(run.caps) as u64;
         let mut tasks = Vec::new();
         if lists {
             run.control.expect(prepared.strategy.candidates());
-            tasks = Self::match_tasks(&prepared, &named, at_once, &run.control);
+            tasks = Self::match_tasks(&prepared, names, at_once, &run.control);
         }
         let wanted: &[(usize, bool)] = match kind {
             JoinKind::Inner => &[],
@@ -522,7 +536,7 @@ impl Operator for Auto {
         };
         for &(side, matched) in wanted {
             let mut rows = self.rows_by_match(&prepared, run, side, matched)?;
-            if let Some(moved) = &named.moved[side] {
+            if let Some(moved) = &names.moved[side] {
                 rows.iter_mut().for_each(|row| *row = moved[*row as usize]);
             }
             for rows in rows.chunks(at_once as usize) {
@@ -585,11 +599,10 @@ fn reordered(table: &Arc<Table>, rows: Vec<u32>) -> Result<Table> {
     let schema = table.schema();
     let nothing = Arc::new(Table::new("no", Arc::new(Schema::empty()), vec![])?);
     let layout = Layout::new(schema, nothing.schema(), &[], JoinKind::Semi, "")?;
+    let assembler = Assembler::new(layout, Arc::clone(table), nothing);
     let caps = Caps { rows: 1 << 20, bytes: 1 << 28 };
-    let assembler = Assembler::new(layout, Arc::clone(table), nothing, caps);
-    let batches =
-        assembler.assemble(&Matches::Pairs { right: vec![NO_ROW; rows.len()], left: rows })?;
-    Table::new("reordered", Arc::clone(schema), batches)
+    let wanted = Matches::Pairs { right: vec![NO_ROW; rows.len()], left: rows };
+    Table::new("reordered", Arc::clone(schema), assembler.assemble(&wanted, caps)?)
 }
 
 /// 0..total in pieces of `size`.

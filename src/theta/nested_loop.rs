@@ -21,12 +21,15 @@ pub(super) struct NestedLoop {
     left: Arc<Table>,
     right: Arc<Table>,
     keys: Arc<PairKeys>,
+    assembler: Arc<Assembler>,
 }
 
 impl NestedLoop {
     pub(super) fn new(plan: ThetaPlan, left: Arc<Table>, right: Arc<Table>) -> Result<Self> {
         let keys = Arc::new(pair_keys(&plan, &left, &right)?);
-        Ok(Self { plan, left, right, keys })
+        let layout = plan.layout.clone();
+        let assembler = Arc::new(Assembler::new(layout, Arc::clone(&left), Arc::clone(&right)));
+        Ok(Self { plan, left, right, keys, assembler })
     }
 
     /// All rows against all rows.
@@ -49,8 +52,7 @@ impl Operator for NestedLoop {
     }
 
     fn stream(&self, run: &Run) -> Result<BatchStream> {
-        let (left, right) = (Arc::clone(&self.left), Arc::clone(&self.right));
-        let assembler = Arc::new(Assembler::new(self.plan.layout.clone(), left, right, run.caps));
+        let assembler = Arc::clone(&self.assembler);
         let (keys, products) = (Arc::clone(&self.keys), iter::once(self.product()));
         scan::stream(keys, products, self.begin(run), assembler, run)
     }

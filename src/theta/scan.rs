@@ -203,6 +203,11 @@ impl Drop for Tally {
     }
 }
 
+/// No more threads than there will be tasks.
+fn threads_for(tally: &Tally, run: &Run) -> usize {
+    run.threads.min(tally.pairs.div_ceil(TASK_PAIRS as u64) as usize)
+}
+
 /// The matches of `products` as batches.
 pub(super) fn stream(
     keys: Arc<PairKeys>,
@@ -211,7 +216,8 @@ pub(super) fn stream(
     assembler: Arc<Assembler>,
     run: &Run,
 ) -> Result<BatchStream> {
-    BatchStream::new(assembler, match_tasks(keys, products, tally), run)
+    let run = Run { threads: threads_for(&tally, run), ..run.clone() };
+    BatchStream::new(assembler, match_tasks(keys, products, tally), &run)
 }
 
 fn match_tasks(
@@ -231,9 +237,10 @@ pub(super) fn count(
     tally: Arc<Tally>,
     run: &Run,
 ) -> Result<u128> {
+    let threads = threads_for(&tally, run);
     let tasks = Tasks::new(products)
         .map(move |products| Scan::new(Arc::clone(&keys), products, Arc::clone(&tally)));
-    let counts = Ordered::new(tasks, Scan::count, run.threads, Arc::clone(&run.control))?;
+    let counts = Ordered::new(tasks, Scan::count, threads, Arc::clone(&run.control))?;
     let rows = counts.sum::<Result<u64>>()?;
     run.metrics.add("rows_out", rows);
     Ok(rows.into())
@@ -248,8 +255,9 @@ pub(super) fn matches(
     run: &Run,
 ) -> Result<Ordered<Box<dyn MatchTask>, Matches>> {
     let step = move |task: &mut Box<dyn MatchTask>| task.next(at_once);
+    let threads = threads_for(&tally, run);
     let tasks = match_tasks(keys, products, tally);
-    Ordered::new(tasks, step, run.threads, Arc::clone(&run.control))
+    Ordered::new(tasks, step, threads, Arc::clone(&run.control))
 }
 
 /// Products put together, or cut, into tasks of about [`TASK_PAIRS`].

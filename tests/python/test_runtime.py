@@ -353,7 +353,7 @@ def test_a_forked_process_ends_by_itself() -> None:
 @pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True])
 def test_workers_is_a_whole_number_from_one_on(workers: Any) -> None:
     with pytest.raises(
-        dt.InvalidInputError, match=r"workers=.*; expected a whole number from 1 on"
+        dt.InvalidInputError, match=r"workers=.*; expected a whole number, 1 to 1024"
     ):
         dt.theta_join(table(1, "x"), table(1, "y"), "x < y", workers=workers)
 

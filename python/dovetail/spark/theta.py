@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 import dovetail.theta as local
 from dovetail._grammar import parse
 from dovetail._resolve import pair_terms
+from dovetail.errors import UnsupportedError
 from dovetail.predicates import Predicate
 from dovetail.spark.planning import (
     Side,
@@ -38,8 +39,8 @@ def theta_join(
 ) -> DataFrame:
     """All pairs of a left and a right row for which ``where`` holds, as a DataFrame.
 
-    The arguments, the rows and the errors are those of `dovetail.theta_join`; the order of rows is
-    Spark's. The call checks them and plans: no job runs before the result is used. ::
+    The arguments, the rows and the errors are those of `dovetail.theta_join`, for inner joins; the
+    order of rows is Spark's. The call checks them and plans: no job runs before the result is used. ::
 
         ds.theta_join(phones, laptops, "price > price", by="city").write.parquet("pairs")
 
@@ -65,6 +66,11 @@ def theta_join(
         algorithm=algorithm,
         workers=workers,
     )
+    if how != "inner" or algorithm not in ("auto", "nested_loop"):
+        raise UnsupportedError(
+            f"dovetail.spark.theta_join offers how='inner' with algorithm 'auto' or 'nested_loop', "
+            f"not how={how!r} with algorithm={algorithm!r}"
+        )
     terms = pair_terms(parse(where), left_side.names, right_side.names)
     pairs = local.equality_pairs(by, left_by, right_by)
     for left_name, right_name in [(first, second) for first, _, second in terms] + pairs:

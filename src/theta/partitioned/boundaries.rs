@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn nothing_one_value_and_infinities() {
         const INFINITY: f64 = f64::INFINITY;
-        assert_eq!(equal_width(&[], 3), []);
+        assert!(equal_width(&[], 3).is_empty());
         assert_eq!(equal_width(&[2.0, 2.0], 3), [2.0]);
         assert_eq!(equal_width(&[INFINITY], 3), [INFINITY]);
         assert_eq!(equal_width(&[-INFINITY, INFINITY], 2), [-INFINITY, 0.0, INFINITY]);

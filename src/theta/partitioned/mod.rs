@@ -56,9 +56,8 @@ const LISTED: usize = 12;
 /// A join of two tables by partitions.
 pub(super) struct Partitioned {
     plan: ThetaPlan,
-    left: Arc<Table>,
-    right: Arc<Table>,
     partitioning: Arc<Partitioning>,
+    assembler: Arc<Assembler>,
     /// Whether positions are values that people can read.
     has_values: bool,
 }
@@ -77,7 +76,9 @@ impl Partitioned {
             .map_err(|_| Error::internal("two columns in, not two out"))?;
         let partitioning = Partitioning::new(&l, term.comparison, &r, plan.spec.algorithm)?;
         let (partitioning, has_values) = (Arc::new(partitioning), l.has_values());
-        Ok(Self { plan, left, right, partitioning, has_values })
+        let layout = plan.layout.clone();
+        let assembler = Arc::new(Assembler::new(layout, left, right));
+        Ok(Self { plan, partitioning, assembler, has_values })
     }
 
     fn begin(&self, run: &Run, loads: Arc<Loads>) -> Arc<Tally> {
@@ -96,8 +97,7 @@ impl Partitioned {
 
     /// The output of a run that goes on the account of `loads`.
     pub(super) fn stream_with(&self, run: &Run, loads: Arc<Loads>) -> Result<BatchStream> {
-        let (left, right) = (Arc::clone(&self.left), Arc::clone(&self.right));
-        let assembler = Arc::new(Assembler::new(self.plan.layout.clone(), left, right, run.caps));
+        let assembler = Arc::clone(&self.assembler);
         let tally = self.begin(run, loads);
         let (keys, products) = (Arc::clone(&self.partitioning.keys), self.partitioning.products());
         scan::stream(keys, products, tally, assembler, run)
