@@ -97,9 +97,15 @@ def _add_theta(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     theta.add_argument("--by", action="append", help="column that must be equal (repeatable)")
     theta.add_argument("--left-by", action="append", help="the same, by its name on the left")
     theta.add_argument("--right-by", action="append", help="the same, by its name on the right")
-    theta.add_argument("--how", default="inner", help="inner (default), left, right, full, semi or anti")
+    theta.add_argument(
+        "--how", default="inner", help="inner (default), left, right, full, semi or anti"
+    )
     theta.add_argument("--suffix", default="_right", help="for right columns whose name is taken")
-    theta.add_argument("--algorithm", default="auto", help="auto (default), nested_loop, prefap, ftj, cfs, obt or rbm")
+    theta.add_argument(
+        "--algorithm",
+        default="auto",
+        help="auto (default), nested_loop, prefap, ftj, cfs, obt or rbm",
+    )
     _add_common(theta)
     theta.set_defaults(run=_run_theta)
 

@@ -8,7 +8,6 @@ from typing import Any
 from dovetail import _native
 from dovetail.errors import InvalidInputError, UnsupportedError
 
-
 # Readers that were given to a join. They can be read once, and the join holds what it read.
 _given: weakref.WeakSet[Any] = weakref.WeakSet()
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from dovetail.errors import InvalidInputError
 
-
 #: More threads than this are a slip of the pen.
 MOST = 1024
 

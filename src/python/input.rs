@@ -198,7 +198,10 @@ fn well_formed(data: ArrayData, seen: &mut HashSet<Seen>) -> Result<ArrayData, A
         }
         DataType::Struct(_) => {
             for child in data.child_data() {
-                well_formed(child.slice(begin, rows), seen)?;
+                // Slicing a struct slices its children, and keeps its offset all the same.
+                let is_cut = child.len() == rows;
+                let child = if is_cut { child.clone() } else { child.slice(begin, rows) };
+                well_formed(child, seen)?;
             }
         }
         DataType::Dictionary(_, _) => {

@@ -169,13 +169,36 @@ def rows(table: pa.Table | pa.RecordBatch) -> Counter[tuple[Hashable, ...]]:
     return Counter(row_list(table))
 
 
+#: Rows by number, `None` for a side that is padded.
+Outcome = list[tuple[int | None, int | None]]
+
+
+def outcome(left: pa.Table, right: pa.Table, pairs: Pairs, how: str) -> Outcome:
+    """What a join of kind `how` gives, from its matching pairs."""
+    matched_left, matched_right = {i for i, _ in pairs}, {j for _, j in pairs}
+    lefts: Outcome = [(i, None) for i in range(left.num_rows) if i not in matched_left]
+    rights: Outcome = [(None, j) for j in range(right.num_rows) if j not in matched_right]
+    return {
+        "inner": [*pairs],
+        "left": [*pairs, *lefts],
+        "right": [*pairs, *rights],
+        "full": [*pairs, *lefts, *rights],
+        "semi": [(i, None) for i in sorted(matched_left)],
+        "anti": lefts,
+    }[how]
+
+
 def pair_schema(
-    left: pa.Schema, right: pa.Schema, by: Iterable[tuple[str, str]] = (), suffix: str = "_right"
+    left: pa.Schema,
+    right: pa.Schema,
+    by: Iterable[tuple[str, str]] = (),
+    suffix: str = "_right",
+    how: str = "inner",
 ) -> pa.Schema:
     """Left columns, then right ones without those of `by`; a name that is taken gets `suffix`."""
     dropped = {name for _, name in by}
     fields = list(left)
-    for field in right:
+    for field in right if how not in ("semi", "anti") else ():
         if field.name not in dropped:
             taken = field.name in left.names
             fields.append(field.with_name(field.name + suffix) if taken else field)
@@ -183,10 +206,27 @@ def pair_schema(
 
 
 def pair_rows(
-    left: pa.Table, right: pa.Table, pairs: Pairs, by: Iterable[tuple[str, str]] = ()
+    left: pa.Table,
+    right: pa.Table,
+    pairs: Outcome | Pairs,
+    by: Iterable[tuple[str, str]] = (),
+    how: str = "inner",
 ) -> list[tuple[Hashable, ...]]:
-    """The output rows of `pairs`, in their order."""
-    dropped = {name for _, name in by}
-    lefts = row_list(left)
-    rights = row_list(right.select([name for name in right.column_names if name not in dropped]))
-    return [lefts[i] + rights[j] for i, j in pairs]
+    """The output rows of `pairs`, in their order; equality columns come from whichever is there."""
+    twins = dict(by)
+    kept = [name for name in right.column_names if name not in set(twins.values())]
+    lefts, rights = row_list(left), row_list(right.select(kept))
+    others = {name: cells(right[twin]) for name, twin in twins.items()}
+    names = left.column_names
+
+    def left_part(i: int | None, j: int | None) -> tuple[Hashable, ...]:
+        if i is not None:
+            return lefts[i]
+        return tuple(others[name][j] if name in others else None for name in names)
+
+    def right_part(j: int | None) -> tuple[Hashable, ...]:
+        if how in ("semi", "anti"):
+            return ()
+        return (None,) * len(kept) if j is None else rights[j]
+
+    return [left_part(i, j) + right_part(j) for i, j in pairs]

@@ -190,11 +190,12 @@ INVALID, UNSUPPORTED = dt.InvalidInputError, dt.UnsupportedError
 @pytest.mark.parametrize(
     ("options", "kind", "parts"),
     [
-        ({"how": "left"}, UNSUPPORTED, ('how="inner" only', 'how="left"')),
-        ({"how": "right"}, UNSUPPORTED, ('how="right"',)),
-        ({"how": "full"}, UNSUPPORTED, ('how="full"',)),
-        ({"how": "semi"}, UNSUPPORTED, ('how="semi"',)),
-        ({"how": "anti"}, UNSUPPORTED, ('how="anti"',)),
+        (
+            {"how": "left", "algorithm": "nested_loop"},
+            UNSUPPORTED,
+            ('how="inner" only', 'how="left"', "default algorithm"),
+        ),
+        ({"by": "s", "algorithm": "prefap"}, UNSUPPORTED, ('algorithm="prefap"', "equality")),
         ({"how": "outer"}, INVALID, ('unknown how "outer"', "inner, left, right, full")),
         ({"how": "INNER"}, INVALID, ('unknown how "INNER"',)),
         ({"how": None}, INVALID, ("how=None",)),

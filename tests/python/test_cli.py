@@ -411,7 +411,7 @@ def test_errors_of_the_join(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     for options, reason in [
         (["--where", "a < zz"], "no column 'zz'"),
         (["--where", "a < k"], "cannot compare"),
-        (["--how", "left"], 'how="inner" only'),
+        (["--how", "left", "--algorithm", "ftj"], 'how="inner" only'),
         (["--how", "sideways"], "unknown how"),
         (["--algorithm", "magic"], "unknown algorithm"),
         (["--by", "k", "--left-by", "a"], "not both"),

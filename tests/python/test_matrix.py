@@ -28,7 +28,7 @@ def in_python(case: Case) -> pa.Table:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_python(case: Case) -> None:
-    matrix.check(case, "python", in_python, ordered=True)
+    matrix.check(case, "python", in_python)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -50,4 +50,4 @@ def test_cli(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             raise dt.UnsupportedError(capsys.readouterr().err)
         return files.read_table(out)
 
-    matrix.check(case, "cli", on_the_command_line, ordered=True)
+    matrix.check(case, "cli", on_the_command_line)

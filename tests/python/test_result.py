@@ -31,6 +31,7 @@ def large() -> tuple[pa.Table, pa.Table]:
 
 def small(rows: int = 4000, **options: Any) -> dt.JoinResult:
     numbers = np.arange(rows)
+    options.setdefault("algorithm", "nested_loop")
     return dt.theta_join(pa.table({"x": numbers}), pa.table({"y": numbers}), "x < y", **options)
 
 
@@ -88,7 +89,7 @@ def test_title_names_the_equality_columns(options: Any, title: str) -> None:
 
 
 def test_explain() -> None:
-    result = dt.theta_join(LEFT, RIGHT, "a < b", by="k", workers=3)
+    result = dt.theta_join(LEFT, RIGHT, "a < b", by="k", workers=3, algorithm="nested_loop")
     text = result.explain()
     assert text.splitlines()[0] == "theta_join inner where left.a < right.b by left.k = right.k"
     for part in (
@@ -100,6 +101,11 @@ def test_explain() -> None:
     ):
         assert part in text
     assert result.metrics == {}, "explaining is no run"
+
+
+def test_explain_of_the_default_knows_the_result() -> None:
+    result = dt.theta_join(LEFT, RIGHT, "a < b", by="k")
+    assert f"auto: slices; {result.count()} pairs match" in result.explain()
 
 
 # --- Metrics --------------------------------------------------------------------------------------
@@ -135,7 +141,7 @@ def test_metrics_of_a_run_that_stopped_early_claim_nothing_wrong(
     large: tuple[pa.Table, pa.Table], workers: int
 ) -> None:
     """What was not looked at is not known to be unmatched: all four numbers or none."""
-    result = dt.theta_join(*large, "x <= y", workers=workers)
+    result = dt.theta_join(*large, "x <= y", workers=workers, algorithm="nested_loop")
     result.head(5)
     metrics = result.metrics
     sides = {name for name in metrics if name.startswith(("matched", "unmatched"))}
@@ -157,7 +163,7 @@ def test_metrics_are_of_the_last_run() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_head_stops(large: tuple[pa.Table, pa.Table], workers: int) -> None:
-    result = dt.theta_join(*large, "x <= y", workers=workers)
+    result = dt.theta_join(*large, "x <= y", workers=workers, algorithm="nested_loop")
     assert result.head(5).to_pydict() == {"x": [0] * 5, "y": [0, 1, 2, 3, 4]}
     assert result.metrics["comparisons"] < MILLION
     assert result.metrics["rows_out"] == 5
@@ -165,7 +171,7 @@ def test_head_stops(large: tuple[pa.Table, pa.Table], workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
 def test_leaving_the_loop_stops(large: tuple[pa.Table, pa.Table], workers: int) -> None:
-    result = dt.theta_join(*large, "x <= y", workers=workers)
+    result = dt.theta_join(*large, "x <= y", workers=workers, algorithm="nested_loop")
     for batch in result:
         assert batch.num_rows
         break
@@ -183,7 +189,7 @@ def test_closing_the_generator_ends_it() -> None:
 
 
 def test_an_exported_stream_that_is_dropped_stops(large: tuple[pa.Table, pa.Table]) -> None:
-    result = dt.theta_join(*large, "x <= y", workers=2)
+    result = dt.theta_join(*large, "x <= y", workers=2, algorithm="nested_loop")
     reader = pa.RecordBatchReader.from_stream(result)
     assert reader.read_next_batch().num_rows
     del reader
@@ -290,7 +296,7 @@ def test_progress_bar_without_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(builtins, "__import__", without_tqdm)
     for use in ("count", "to_arrow"):
-        with pytest.warns(UserWarning, match=r"pip install 'dovetail\[progress\]'") as caught:
+        with pytest.warns(UserWarning, match="pip install tqdm") as caught:
             getattr(small(10, progress=True), use)()
         assert caught[0].filename == __file__, "the warning points at the caller"
     with pytest.warns(UserWarning, match="progress=True needs tqdm") as caught:
@@ -309,3 +315,76 @@ def test_no_progress_for_head() -> None:
     seen = []
     small(progress=lambda done, total: seen.append(done)).head(3)
     assert not seen
+
+
+# --- Inputs that are used, or fail, twice ---------------------------------------------------------
+
+
+def failing_reader(error: BaseException) -> pa.RecordBatchReader:
+    def batches() -> Any:
+        yield pa.record_batch({"a": [1, 2, 3]})
+        raise error
+
+    return pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches())
+
+
+@pytest.mark.parametrize(
+    ("error", "first"),
+    [
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (KeyboardInterrupt("x"), KeyboardInterrupt),
+        (ValueError("caught a KeyboardInterrupt"), dt.InvalidInputError),
+    ],
+)
+def test_rows_of_a_broken_stream_are_never_taken_for_all(
+    error: BaseException, first: type[BaseException]
+) -> None:
+    result = dt.theta_join(failing_reader(error), pa.table({"b": [9]}), "a < b")
+    with pytest.raises(first):
+        result.count()
+    for _ in range(2):
+        with pytest.raises(dt.InvalidInputError, match="left input failed after 3 rows"):
+            result.count()
+
+
+def test_a_reader_on_both_sides_is_read_once() -> None:
+    table = pa.table({"a": [1, 2, 3]})
+    reader = pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches()))
+    assert dt.theta_join(reader, reader, "a <= a").count() == 6
+
+
+def test_a_reader_given_to_two_joins_is_refused() -> None:
+    table = pa.table({"a": [1, 2, 3]})
+    reader = pa.RecordBatchReader.from_batches(table.schema, iter(table.to_batches()))
+    assert dt.theta_join(reader, table, "a <= a").count() == 6
+    with pytest.raises(dt.InvalidInputError, match="left input is a reader that was given"):
+        dt.theta_join(reader, table, "a <= a")
+
+
+def test_a_progress_callable_that_asks_its_own_result_is_told() -> None:
+    def ask(done: int, total: int) -> None:
+        result.count()
+
+    words = pa.array([f"{i * 7919 % 300_000:030}" for i in range(300_000)])
+    result = dt.theta_join(pa.table({"a": words}), pa.table({"b": words}), "a < b", progress=ask)
+    with pytest.raises(dt.InvalidInputError, match="still running"):
+        result.count()
+    assert result.head(1).num_rows == 1, "and works afterwards"
+
+
+def test_many_threads_may_ask_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    result = small(2000, algorithm="auto")
+    with ThreadPoolExecutor(8) as threads:
+        counts = list(threads.map(lambda _: result.count(), range(32)))
+    assert counts == [2000 * 1999 // 2] * 32
+
+
+def test_one_huge_value_does_not_make_huge_batches() -> None:
+    """A batch is cut by the bytes of its own rows, not of average ones."""
+    left = pa.table({"a": range(1000), "s": ["x" * 2_000_000] + ["y"] * 999})
+    result = dt.theta_join(left, pa.table({"b": [1000] * 50}), "a < b", workers=1)
+    sizes = [batch.nbytes for batch in result]
+    assert sum(sizes) > 100_000_000
+    assert max(sizes) < 17_000_000

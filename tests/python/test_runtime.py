@@ -50,7 +50,9 @@ HOURS = """
     import pyarrow as pa, numpy as np, dovetail as dt
     numbers = np.arange(2_000_000)
     left, right = pa.table({{"x": numbers}}), pa.table({{"y": numbers}})
-    result = dt.theta_join(left, right, "{where}", workers={workers})
+    result = dt.theta_join(
+        left, right, "{where}", workers={workers}, algorithm="nested_loop"
+    )
     result.explain()
     print("begun", flush=True)
     try:
@@ -132,7 +134,8 @@ def test_ctrl_c_while_another_library_reads(reader: str) -> None:
     code = f"""
         import pyarrow as pa, numpy as np, polars, dovetail as dt
         numbers = np.arange(2_000_000)
-        result = dt.theta_join(pa.table({{"x": numbers}}), pa.table({{"y": numbers}}), "{NEVER}")
+        left, right = pa.table({{"x": numbers}}), pa.table({{"y": numbers}})
+        result = dt.theta_join(left, right, "{NEVER}", algorithm="nested_loop")
         result.explain()
         print("begun", flush=True)
         try:
@@ -185,7 +188,9 @@ def test_a_handler_of_the_users_own_is_called_while_work_goes_on() -> None:
         seen = []
         signal.signal(signal.SIGUSR1, lambda *_: seen.append(len(seen)))
         numbers = np.arange(30_000)
-        result = dt.theta_join(pa.table({"x": numbers}), pa.table({"y": numbers}), "x < y")
+        result = dt.theta_join(
+            pa.table({"x": numbers}), pa.table({"y": numbers}), "x < y", algorithm="nested_loop"
+        )
         stop = threading.Event()
         def poke():
             while not stop.wait(0.01):
@@ -209,7 +214,7 @@ def test_other_threads_run_meanwhile(use: str, workers: int) -> None:
     """A thread counts on while a call works: it would not get one step in if the GIL were held."""
     numbers = pa.array(np.arange(12_000))
     left, right = pa.table({"x": numbers}), pa.table({"y": numbers})
-    result = dt.theta_join(left, right, "x < y and x > y", workers=workers)
+    result = dt.theta_join(left, right, "x < y and x > y", workers=workers, algorithm="nested_loop")
     steps, stop, started = [0], threading.Event(), threading.Event()
 
     def count() -> None:
@@ -511,3 +516,30 @@ def test_to_polars_without_polars_says_so() -> None:
             raise AssertionError("polars was blocked")
     """)
     python(code)
+
+
+def test_what_a_signal_handler_raises_comes_through_another_library() -> None:
+    """An alarm of the user's own is no Ctrl-C."""
+    done = python(
+        f"""
+        import signal, pyarrow as pa, dovetail as dt
+        class Boom(Exception): pass
+        def alarm(*_): raise Boom
+        signal.signal(signal.SIGALRM, alarm)
+        numbers = list(range(200_000))
+        result = dt.theta_join(
+            pa.table({{"x": numbers}}), pa.table({{"y": numbers}}), "{NEVER}",
+            workers=2, algorithm="nested_loop",
+        )
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        try:
+            try:
+                pa.table(result)
+            except pa.ArrowInvalid:
+                for _ in range(1000): pass
+            print("nothing")
+        except Boom:
+            print("boom")
+        """
+    )
+    assert done.stdout.strip() == "boom"

@@ -39,8 +39,9 @@ def theta_join(
 ) -> DataFrame:
     """All pairs of a left and a right row for which ``where`` holds, as a DataFrame.
 
-    The arguments, the rows and the errors are those of `dovetail.theta_join`, for inner joins; the
-    order of rows is Spark's. The call checks them and plans: no job runs before the result is used. ::
+    The arguments, the rows and the errors are those of `dovetail.theta_join`, for inner joins;
+    the order of rows is Spark's. The call checks them and plans: no job runs before the result
+    is used. ::
 
         ds.theta_join(phones, laptops, "price > price", by="city").write.parquet("pairs")
 
