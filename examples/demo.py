@@ -67,7 +67,6 @@ def run(spark, options):
         weather,
         "earliest <= reported and departed >= reported",
         by="origin",
-        algorithm="nested_loop",
     )
     out = Path(options.out) / "delayed_flights_weather.parquet"
     print(
@@ -78,7 +77,10 @@ def run(spark, options):
     with step("Joining and writing Parquet"):
         waited.write.mode("overwrite").parquet(str(out))
     written = spark.read.parquet(str(out))
-    print(f"  {written.count():,} pairs of a flight and a report")
+    print(
+        f"  {written.count():,} pairs of a flight and a report; "
+        f"{delayed - written.select('flight_id').distinct().count():,} flights have no report"
+    )
 
     worst = written.groupBy("flight_id", "origin", "delay").agg(
         F.min("visibility").alias("visibility"), F.max("rain").alias("rain")
@@ -92,11 +94,14 @@ def run(spark, options):
     print("\nThe worst weather that delayed flights waited in:\n")
     (
         worst.groupBy("origin", weather_of.alias("worst weather"))
-        .agg(F.count("*").alias("flights"), F.round(F.avg("delay")).alias("average delay (min)"))
+        .agg(
+            F.count("*").alias("flights"),
+            F.round(F.avg("delay")).cast("int").alias("average delay (min)"),
+        )
         .orderBy("origin", F.desc("flights"))
         .show(20, truncate=False)
     )
-    print(f"All pairs are in {out}")
+    print(f"All pairs are in {out}, a folder of Parquet files")
 
 
 def load(spark, options):

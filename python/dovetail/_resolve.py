@@ -97,6 +97,15 @@ def _comparisons(predicate: Predicate) -> Iterator[tuple[Predicate, Col, Compari
         raise InvalidInputError(f"expected a predicate, found {type(predicate).__name__}")
 
 
+def check_equality_columns(
+    pairs: Sequence[tuple[str, str]], left_columns: Sequence[str], right_columns: Sequence[str]
+) -> None:
+    """Refuses equality columns that the inputs do not have."""
+    for pair in pairs:
+        for side, name in enumerate(pair):
+            _check_present(Col(name), side, (left_columns, right_columns))
+
+
 def _side(column: Col, by_position: int, term: Predicate) -> int:
     if column.input is None:
         return by_position

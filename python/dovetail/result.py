@@ -34,6 +34,9 @@ class JoinResult:
     2
     >>> pairs.to_arrow().to_pydict()["laptop"]
     ['u', 'v']
+
+    ``progress=`` of the join shows in `count`, `to_arrow` and its kin, and in loops; another
+    library that reads the stream has its own.
     """
 
     def __init__(
@@ -119,8 +122,8 @@ class JoinResult:
     def __repr__(self) -> str:
         columns = "".join(f"\n  {field.name}: {field.type}" for field in self.schema)
         state = "not run yet"
-        if self.metrics:
-            state = ", ".join(f"{name} {value:,}" for name, value in self.metrics.items())
+        if metrics := self.metrics:
+            state = f"last run: {metrics['rows_out']:,} rows in {metrics['seconds']:.3g} s"
         return (
             f"<{self._title}>{columns}\n"
             f"{state}; .head() shows rows, .to_arrow() and .to_pandas() give all of them"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dovetail import _native
 from dovetail._grammar import parse
-from dovetail._resolve import pair_terms
+from dovetail._resolve import check_equality_columns, pair_terms
 from dovetail.errors import InvalidInputError
 from dovetail.inputs import read_pair
 from dovetail.predicates import Predicate
@@ -63,6 +63,7 @@ def theta_join(
     predicate = parse(where)
     left_input, right_input = read_pair(left, right)
     pairs = equality_pairs(by, left_by, right_by)
+    check_equality_columns(pairs, left_input.names, right_input.names)
     join = _native.theta_join(
         left_input,
         right_input,

@@ -62,8 +62,8 @@ enum Strategy {
         /// The order of each side that is sliced.
         orders: Box<[Option<KeyOrder>; 2]>,
     },
-    /// The left side sweeps, the right one is listed.
-    Sweep(Arc<Sweep>),
+    /// The left side sweeps along the first term, the right one is listed by the second.
+    Sweep(Arc<Sweep>, [RankedTerm; 2]),
 }
 
 impl Auto {
@@ -158,10 +158,17 @@ impl Strategy {
                 }
             }
         }
-        match best {
-            None => (Self::slices(ranked, &[], Side::Right), vec![]),
-            Some((strategy, rest)) if rest.is_empty() => (strategy, rest),
-            Some((strategy, rest)) => Self::sweep(ranked).map_or((strategy, rest), |found| found),
+        let Some((slices, rest)) = best else {
+            return (Self::slices(ranked, &[], Side::Right), vec![]);
+        };
+        if rest.is_empty() {
+            return (slices, rest);
+        }
+        match Self::sweep(ranked) {
+            Some((sweep, rest)) if sweep.candidates() < slices.candidates() || rest.is_empty() => {
+                (sweep, rest)
+            }
+            _ => (slices, rest),
         }
     }
 
@@ -235,29 +242,25 @@ impl Strategy {
         Some(Self::Slices { parts, orders: Box::new([Some(left_order), Some(right_order)]) })
     }
 
-    /// Along the most selective inequality, listing the next one.
+    /// Along the two inequalities that, in a sample, fewest pairs satisfy both of.
     fn sweep(ranked: &Ranked) -> Option<(Self, Vec<RankedTerm>)> {
-        let ordered = ranked.terms.iter().filter(|term| term.comparison != Comparison::NotEqual);
-        let mut ordered: Vec<(u64, RankedTerm)> = ordered
-            .map(|term| (Self::slices(ranked, &[*term], Side::Right).candidates(), *term))
-            .collect();
-        ordered.sort_by_key(|&(candidates, _)| candidates);
-        let [(_, along), (_, listed), ..] = ordered[..] else { return None };
+        let ordered = |term: &&RankedTerm| term.comparison != Comparison::NotEqual;
+        let ordered: Vec<RankedTerm> = ranked.terms.iter().filter(ordered).copied().collect();
+        let pairs = (0..ordered.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+        let (a, b) = pairs.min_by_key(|&(a, b)| sampled(ranked, &ordered[a], &ordered[b]))?;
+        let (along, listed) = (ordered[a], ordered[b]);
         let (left, right) = (&ranked.left, &ranked.right);
         let sweep = Sweep::new(left, right, Side::Right, [&along, &listed], ranked.groups);
-        let is = |a: &RankedTerm, b: &RankedTerm| {
-            (a.left, a.comparison, a.right) == (b.left, b.comparison, b.right)
-        };
-        let rest = ranked.terms.iter().filter(|term| !is(term, &along) && !is(term, &listed));
+        let rest = ranked.terms.iter().filter(|term| **term != along && **term != listed);
         let rest = rest.copied().collect();
-        Some((Self::Sweep(Arc::new(sweep)), rest))
+        Some((Self::Sweep(Arc::new(sweep), [along, listed]), rest))
     }
 
     fn name(&self) -> &'static str {
         match self {
             Self::Slices { parts, .. } if parts.len() > 1 => "overlap",
             Self::Slices { .. } => "slices",
-            Self::Sweep(_) => "sweep",
+            Self::Sweep(..) => "sweep",
         }
     }
 
@@ -265,7 +268,7 @@ impl Strategy {
     fn candidates(&self) -> u64 {
         match self {
             Self::Slices { parts, .. } => parts.iter().map(|part| part.total()).sum(),
-            Self::Sweep(sweep) => sweep.totals.last().copied().unwrap_or(0),
+            Self::Sweep(sweep, _) => sweep.totals.last().copied().unwrap_or(0),
         }
     }
 
@@ -285,15 +288,27 @@ impl Strategy {
                     }
                 }
             }
-            Self::Sweep(sweep) => {
-                let terms = [&ranked.terms[0], &ranked.terms[1]];
+            Self::Sweep(sweep, [along, listed]) => {
                 let (left, right) = (&ranked.left, &ranked.right);
-                let back = Sweep::new(right, left, Side::Left, terms, ranked.groups);
+                let back = Sweep::new(right, left, Side::Left, [along, listed], ranked.groups);
                 counts = [sweep.partners(), back.partners()];
             }
         }
         counts
     }
+}
+
+/// How many pairs of a sample of both sides satisfy both terms.
+fn sampled(ranked: &Ranked, first: &RankedTerm, second: &RankedTerm) -> usize {
+    const SAMPLE: usize = 512;
+    let places = |rows: usize| (0..rows).step_by(rows.div_ceil(SAMPLE).max(1));
+    let (left, right) = (&ranked.left, &ranked.right);
+    let holds = |term: &RankedTerm, l: usize, r: usize| {
+        term.comparison.accepts(left.columns[term.left][l].cmp(&right.columns[term.right][r]))
+    };
+    let count =
+        |l| places(right.len()).filter(|&r| holds(first, l, r) && holds(second, l, r)).count();
+    places(left.len()).map(count).sum()
 }
 
 /// Terms that one set of slices can serve (at most one `!=` among them), and the others.
@@ -417,7 +432,7 @@ impl Auto {
                     }
                 }
             }
-            Strategy::Sweep(sweep) => {
+            Strategy::Sweep(sweep, _) => {
                 let other = &names.places[1];
                 let listed = sweep.order.iter().map(|&place| other[place as usize]).collect();
                 let names = Arc::new(SweepNames {

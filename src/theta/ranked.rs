@@ -38,7 +38,7 @@ impl RankedSide {
 }
 
 /// `left.columns[left] comparison right.columns[right]`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RankedTerm {
     pub(super) left: usize,
     pub(super) comparison: Comparison,
@@ -108,7 +108,14 @@ impl Ranked {
             }
         }
         let terms = plan.terms.iter().map(|term| ranked_term(term, &spaces, &distinct, &columns));
-        let terms = terms.collect::<Result<Vec<_>>>()?;
+        let mut terms = terms.collect::<Result<Vec<_>>>()?;
+        let mut seen: Vec<RankedTerm> = Vec::new();
+        terms.retain(|term| {
+            !seen.contains(term) && {
+                seen.push(*term);
+                true
+            }
+        });
         let [left_rows, right_rows] = rows;
         let [left_groups, right_groups] = groups;
         let [left_columns, right_columns] = columns;

@@ -58,7 +58,7 @@ def test_missing_column(where: str, parts: tuple[str, ...]) -> None:
     ("options", "parts"),
     [
         ({"by": "zz"}, ("left input", "zz", "its columns are")),
-        ({"by": "n"}, ("right input", '"n"', "its columns are")),
+        ({"by": "n"}, ("right input", "'n'", "its columns are")),
         ({"by": ["s", "zz"]}, ("left input", "zz")),
         ({"left_by": "n", "right_by": "zz"}, ("right input", "zz")),
         ({"by": ""}, ("left input", "no column")),

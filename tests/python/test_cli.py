@@ -218,7 +218,7 @@ def test_options(
     status = theta(folder, *options, "--out", target)
     if names is None:
         assert status == 1
-        assert 'right input has no column "a"' in failed(capsys)
+        assert "right input has no column 'a'" in failed(capsys)
         return
     assert status == 0
     written = files.read_table(target)

@@ -71,7 +71,7 @@ def test_repr_says_what_it_is() -> None:
     assert lines[1:4] == ["  a: int64", "  k: string", "  b: int64"]
     assert lines[4].startswith("not run yet")
     result.count()
-    assert "matched_left 2" in repr(result)
+    assert "last run: 2 rows in " in repr(result)
 
 
 @pytest.mark.parametrize(

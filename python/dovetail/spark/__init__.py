@@ -13,6 +13,13 @@ This package is the only place that imports pyspark: `planning` runs on the driv
 tasks. The executors need dovetail installed, as they need any package that a task uses.
 """
 
+try:
+    import pyspark  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "dovetail.spark needs PySpark 4.1 or later: pip install 'pyspark>=4.1' 'pandas<3'"
+    ) from error
+
 from dovetail.spark.session import configure
 from dovetail.spark.theta import theta_join
 
