@@ -136,6 +136,13 @@ impl Strategy {
         {
             return (strategy, vec![]);
         }
+        if let [first, second] = &terms[..]
+            && first.left != second.left
+            && first.right != second.right
+            && let Some((sweep, rest)) = Self::sweep(ranked)
+        {
+            return (sweep, rest);
+        }
         // One column of one side, and all terms that compare with it.
         let mut best: Option<(Self, Vec<RankedTerm>)> = None;
         for sliced in [Side::Right, Side::Left] {
@@ -323,6 +330,9 @@ fn usable(
     })
 }
 
+/// Slices of fewer rows than this are spelled out: copying them one by one would cost more.
+const LONG_SLICE: u64 = 16;
+
 /// The tables as output is read from them, and what the places of each side are called there.
 struct Named {
     assembler: Arc<Assembler>,
@@ -350,8 +360,11 @@ impl Named {
         let mut tables = inputs.clone();
         let mut names = Names::of_inputs(&prepared.ranked);
         let moves: usize = inputs.iter().map(|table| table.num_rows()).sum();
-        if let Strategy::Slices { orders, .. } = &prepared.strategy
-            && prepared.pairs().is_some_and(|pairs| pairs >= moves as u64)
+        if let Strategy::Slices { orders, parts } = &prepared.strategy
+            && prepared.pairs().is_some_and(|pairs| {
+                let slices: usize = parts.iter().map(|part| part.slices.len()).sum();
+                pairs >= (moves as u64).max(LONG_SLICE * slices as u64)
+            })
         {
             let sides = [&prepared.ranked.left, &prepared.ranked.right];
             for (side, order) in orders.iter().enumerate() {
