@@ -13,6 +13,8 @@
 //! frame         operator       what every operator offers: stream, count, explain
 //!               output         matches -> record batches, lazily, capped; BatchStream
 //!               ordered        tasks on threads, results in order, one per thread in memory
+//!               once           made on first use, by one thread, while others wait and watch
+//!               workers        thread pools of one call
 //! data          table          an input in memory, rows numbered through
 //!               key            columns -> order-preserving keys and equality groups
 //!               spill          sorted runs on disk, checksummed, gone whatever happens
@@ -36,6 +38,7 @@ pub mod control;
 pub mod error;
 pub mod key;
 pub mod metrics;
+mod once;
 pub mod operator;
 pub mod ordered;
 pub mod output;

@@ -18,10 +18,10 @@ use pyo3_arrow::input::AnyArray;
 
 use super::convert::schema_to_python;
 use super::error::to_python;
-use super::once::Once;
 use super::watch::run;
 use crate::control::Control;
 use crate::error::without_panic;
+use crate::once::Once;
 use crate::table::Table;
 use crate::{Error, Result};
 

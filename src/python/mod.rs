@@ -6,7 +6,6 @@ mod convert;
 mod error;
 mod input;
 mod join;
-mod once;
 mod theta;
 mod watch;
 

@@ -5,7 +5,7 @@
 //!
 //! | algorithm | cost | output order |
 //! |---|---|---|
-//! | `auto` | sorting, then the matches | see `auto.rs` |
+//! | `auto` | sorting, then the matches | see `auto/mod.rs` |
 //! | `nested_loop` | every pair is compared | left row, then right row |
 //! | `prefap`, `ftj`, `cfs`, `obt`, `rbm` | pairs of partitions are compared | left partition, right partition, then rows |
 //!

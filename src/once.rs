@@ -11,7 +11,7 @@ use crate::control::{Control, TICK};
 use crate::{Error, Result};
 
 /// A value that is made at most once; a failed attempt may be repeated.
-pub(super) struct Once<T> {
+pub(crate) struct Once<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
 }
@@ -23,12 +23,12 @@ enum State<T> {
 }
 
 impl<T: Clone> Once<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { state: Mutex::new(State::Idle), changed: Condvar::new() }
     }
 
     /// The value, made by `make` if there is none yet.
-    pub(super) fn get(&self, control: &Control, make: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn get(&self, control: &Control, make: impl FnOnce() -> Result<T>) -> Result<T> {
         let (me, process) = (thread::current().id(), std::process::id());
         loop {
             let mut state = self.lock();
