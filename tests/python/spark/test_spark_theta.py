@@ -270,7 +270,7 @@ INVALID = {
     "missing by": ("a < a", {"by": "nothing"}),
     "incomparable": ("a < s", {}),
     "nested key": ("a < list", {}),
-    "how": ("a < a", {"how": "left"}),
+    "how": ("a < a", {"how": "left", "algorithm": "nested_loop"}),
     "unknown how": ("a < a", {"how": "sideways"}),
     "algorithm": ("a < a", {"algorithm": "quick"}),
     "grammar": ("a < ", {}),
@@ -370,3 +370,10 @@ def test_equal_rows_are_spread_over_the_blocks_by_their_partitions(spark):
     same = spark.range(0, 64, 1, 32).selectExpr("1 as a")
     tags = Side(same, "right").tagged(Grid(1, 4)).select("tag").distinct().count()
     assert tags == 4
+
+
+@pytest.mark.parametrize("options", [{"how": "full"}, {"algorithm": "prefap"}])
+def test_what_only_one_process_can_do_is_refused(spark, options):
+    frame = spark.range(3)
+    with pytest.raises(dovetail.UnsupportedError, match=r"dovetail.spark.theta_join offers"):
+        ds.theta_join(frame, frame, "id < id", **options)
