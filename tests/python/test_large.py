@@ -39,7 +39,7 @@ def test_a_quadratic_output_streams_in_little_memory() -> None:
         ("overlaps(x, y, x2, y2)", "x < y2 AND y > x2"),
         (
             "left.k < right.k and left.x < right.x2 and left.y > right.x2",
-            "l.k < r.k AND x < x2 AND y > x2",
+            "x < x2 AND y > x2 AND l.k < r.k",
         ),
     ],
 )
