@@ -362,15 +362,12 @@ def test_a_reader_given_to_two_joins_is_refused() -> None:
 
 
 def test_a_progress_callable_that_asks_its_own_result_is_told() -> None:
-    calls = []
+    """The first call comes while the inputs are read: waiting for itself would be for ever."""
 
     def ask(done: int, total: int) -> None:
-        calls.append(done)
-        if len(calls) > 2:  # the first calls come while inputs are read
-            result.count()
+        result.count()
 
-    words = pa.array([f"{i * 7919 % 300_000:030}" for i in range(300_000)])
-    result = dt.theta_join(pa.table({"a": words}), pa.table({"b": words}), "a < b", progress=ask)
+    result = small(10, progress=ask, algorithm="auto")
     with pytest.raises(dt.InvalidInputError, match="still running"):
         result.count()
     assert result.head(1).num_rows == 1, "and works afterwards"
