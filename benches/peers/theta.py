@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 
 import dovetail as dt
 
-
 #: DataFusion joins by inequality with a nested loop: minutes from here on.
 MOST_PAIRS = 10**9
 
