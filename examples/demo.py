@@ -71,7 +71,7 @@ def run(spark, options):
     out = Path(options.out) / "delayed_flights_weather.parquet"
     print(
         "\nJoining: earliest <= reported and departed >= reported, by origin\n"
-        f"  {delayed * reports:,} pairs to look at, in Spark tasks, "
+        f"  {delayed * reports:,} possible pairs, joined in Spark tasks, "
         f"{spark.sparkContext.defaultParallelism} at a time"
     )
     with step("Joining and writing Parquet"):

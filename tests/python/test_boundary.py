@@ -291,6 +291,23 @@ def test_payload_unharmed(name: str, cut: str) -> None:
     assert oracle.row_list(on_the_right.to_arrow()) == oracle.pair_rows(other, table, pairs)
 
 
+# A union has no validity of its own: it is padded with a child that is null.
+PADDED = {name for name in PAYLOADS if "union" not in name}
+
+
+@pytest.mark.parametrize("cut", ["one", "several"])
+@pytest.mark.parametrize("name", sorted(PADDED))
+def test_payload_is_padded_with_nulls(name: str, cut: str) -> None:
+    table = pa.Table.from_batches(cuts(name)[cut])
+    other = pa.table({"b": [2, -7, 5, None]})
+    pairs = oracle.theta_pairs(other, table, [("b", ">", "a")])
+    output = dt.theta_join(other, table, "b > a", how="full").to_arrow()
+    output.validate(full=True)
+    rows = oracle.outcome(other, table, pairs, "full")
+    expected = oracle.pair_rows(other, table, rows, how="full")
+    assert oracle.rows(output) == oracle.Counter(expected)
+
+
 STRINGS = pa.array(["some text", "more of it", "the end"])
 EMPTY_SLICES = {
     "string": STRINGS,
