@@ -85,8 +85,8 @@ fn gather_rows(
     let padded = picked.rows.contains(&NO_ROW);
     match chunks {
         [] => Ok(new_null_array(field.data_type(), picked.rows.len())),
-        // `take` overlooks null indices of run-end encoded values.
-        [chunk] if !(padded && has_runs(field.data_type())) => {
+        // `take` overlooks null indices where nulls are kept in the values below.
+        [chunk] if !(padded && keeps_nulls_below(field.data_type())) => {
             let rows = picked.rows.iter();
             let nulls = padded.then(|| NullBuffer::from_iter(rows.map(|&row| row != NO_ROW)));
             let indices = UInt32Array::new(ScalarBuffer::from(picked.rows.to_vec()), nulls);
@@ -102,10 +102,10 @@ fn gather_rows(
     }
 }
 
-fn has_runs(data_type: &DataType) -> bool {
+fn keeps_nulls_below(data_type: &DataType) -> bool {
     match data_type {
-        DataType::RunEndEncoded(_, _) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| has_runs(field.data_type())),
+        DataType::RunEndEncoded(_, _) | DataType::Union(_, _) => true,
+        DataType::Struct(fields) => fields.iter().any(|f| keeps_nulls_below(f.data_type())),
         _ => false,
     }
 }

@@ -291,7 +291,7 @@ def test_payload_unharmed(name: str, cut: str) -> None:
     assert oracle.row_list(on_the_right.to_arrow()) == oracle.pair_rows(other, table, pairs)
 
 
-# A union has no validity of its own: it is padded with a child that is null.
+# A union has no validity of its own: its child is null instead, see the test behind this one.
 PADDED = {name for name in PAYLOADS if "union" not in name}
 
 
@@ -306,6 +306,14 @@ def test_payload_is_padded_with_nulls(name: str, cut: str) -> None:
     rows = oracle.outcome(other, table, pairs, "full")
     expected = oracle.pair_rows(other, table, rows, how="full")
     assert oracle.rows(output) == oracle.Counter(expected)
+
+
+@pytest.mark.parametrize("cut", ["one", "several"])
+@pytest.mark.parametrize("name", sorted(set(PAYLOADS) - PADDED))
+def test_unions_are_padded_with_null_values(name: str, cut: str) -> None:
+    table = pa.Table.from_batches(cuts(name)[cut])
+    output = dt.theta_join(pa.table({"b": [-7, None]}), table, "b > a", how="left").to_arrow()
+    assert [row["p"] for row in output.to_pylist()] == [None, None]
 
 
 STRINGS = pa.array(["some text", "more of it", "the end"])
