@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: demo test test-rust test-python test-slow bench lint format wheel check-wheel clean java help
+.PHONY: demo test test-rust test-python test-slow bench bench-peers lint format wheel check-wheel clean java help
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,15 @@ test-slow: $(READY) java ## what takes minutes
 
 bench: | cargo ## criterion benchmarks of the kernels
 	cargo bench --locked
+
+bench-peers: $(READY) $(VENV)-intervals/.ready ## against other engines; takes a quarter of an hour
+	$(BIN)/python benches/peers/theta.py $(ARGUMENTS)
+
+# Libraries that need older versions of the engines which they are compared with.
+$(VENV)-intervals/.ready: benches/peers/requirements-intervals.txt
+	$(PYTHON) -m venv $(VENV)-intervals
+	$(VENV)-intervals/bin/python -m pip install --quiet -r $<
+	@touch $@
 
 lint: $(READY) ## formatting, clippy, ruff, mypy, stubs, documentation
 	cargo fmt --check
@@ -55,7 +64,7 @@ check-wheel: wheel ## install the wheel in an empty environment and join with it
 	cd dist && check/bin/python -m doctest ../README.md && check/bin/dovetail --version
 
 clean: ## remove everything that was built
-	rm -rf target dist demo-output $(VENV) python/dovetail/_native.*.so
+	rm -rf target dist demo-output $(VENV) $(VENV)-intervals python/dovetail/_native.*.so
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The package, built in release mode and importable in place, with all that tests and demo need.
