@@ -24,9 +24,10 @@ from processes import EngineProcess, LeftOut
 SMALL = 200
 #: A run may take that long, in seconds; one that takes LONG is the last.
 MOST_SECONDS, LONG = 60, 5
-#: A process that held more memory starts anew for the next question: what it keeps would hide how
-#: much that one needs.
-MOST_KEPT = 100 * 10**6
+#: Engines keep memory. A process that needed more than this for an answer starts anew for the next
+#: question, or one would not see how much that needs; one that needed MUCH ends at once, because
+#: the others need it.
+MOST_KEPT, MUCH = 100 * 10**6, 10**9
 #: Fingerprints and files are off the clock, but not endless.
 PATIENCE = 600
 #: An engine that compares more pairs than that is not even asked.
@@ -189,6 +190,7 @@ class _CaseRun:
             if formulation.role != "floor":
                 whole = self._ask(formulation, PATIENCE, do="fingerprint")["fingerprint"]
                 self._agree(rows, formulation, (outcome.rows, whole))
+            self._rest(formulation)
         return outcome
 
     def again(self, outcome: Outcome) -> None:
@@ -205,7 +207,7 @@ class _CaseRun:
                 self._run(outcome)
                 if outcome.seconds[-1] > LONG:
                     break
-            self._ask(formulation, PATIENCE, do="forget")
+            self._rest(formulation)
 
     @contextmanager
     def _attempt(self, outcome: Outcome) -> Iterator[None]:
@@ -233,6 +235,12 @@ class _CaseRun:
             with pa.OSFile(path) as file:
                 answer = multiset(pa.ipc.open_file(file).read_all())
         self._agree(SMALL, formulation, answer)
+
+    def _rest(self, formulation: Formulation) -> None:
+        """Leaves the memory to whoever is next."""
+        self._ask(formulation, PATIENCE, do="forget")
+        if self._processes[formulation.engine].peak > MUCH:
+            self._close(formulation.engine)
 
     def _close(self, engine: str) -> None:
         self._processes[engine].close()
