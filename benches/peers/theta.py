@@ -52,18 +52,15 @@ def overlaps() -> list[Formulation]:
              b AS (SELECT *, unnest(range(x2 // {width}, (y2 - 1) // {width} + 1)) AS bin FROM r)
         SELECT * EXCLUDE (bin) FROM a JOIN b USING (bin)
         WHERE x < y2 AND y > x2 AND bin = greatest(x // {width}, x2 // {width})"""
-    libraries = [("polars-bio", "Coitrees"), ("polars-bio", "SuperIntervals")]
+    library = partial(Formulation, question="x y x2 y2", role="library")
     return [
         *joins("overlaps(x, y, x2, y2)", "x < y2 AND y > x2", polars),
         Formulation("duckdb", binned, label="bins", role="by hand"),
         *(
-            Formulation(engine, "x y x2 y2", label=label, settings=label, role="library")
-            for engine, label in libraries
+            library("polars-bio", label=algorithm, settings=algorithm)
+            for algorithm in ("Coitrees", "SuperIntervals")
         ),
-        *(
-            Formulation(engine, "x y x2 y2", role="library")
-            for engine in ("ncls", "pyranges", "bioframe")
-        ),
+        *(library(engine) for engine in ("ncls", "pyranges", "bioframe")),
     ]
 
 
@@ -117,7 +114,7 @@ def checked(formulations: list[Formulation]) -> list[Formulation]:
 def one_inequality_section(rows: int, repeat: int) -> Section:
     """Once with processes that keep the memory of the run before, once with new ones."""
     floor = Formulation("write-only", one_inequality()[0].question, role="floor")
-    others = [each for each in one_inequality() if each.engine != "polars"]  # the slowest
+    others = [each for each in one_inequality() if each.settings != STREAMING]
     cases = []
     for payload, wide in PAYLOADS.items():
         title = f"{rows:,} rows a side, {payload}"
@@ -292,12 +289,11 @@ def sized_section(
 
 
 def sections(quick: bool) -> list[Section]:
-    """All that issue 3 promises, or the same on small tables."""
-    small, medium, large, repeat = (
-        (2_000, 5_000, 10_000, 0) if quick else (20_000, 300_000, 10**6, 5)
-    )
+    """Everything that is promised of theta joins, or the same on small tables."""
+    small, medium, large, repeat = 20_000, 300_000, 1_000_000, 5
     skewed = {"uniform": 13_000, "zipf": 11_000, "equal": 9_000}
     if quick:
+        small, medium, large, repeat = 2_000, 5_000, 10_000, 0
         skewed = {kind: rows // 10 for kind, rows in skewed.items()}
     return [
         one_inequality_section(small, repeat),
