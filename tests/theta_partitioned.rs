@@ -20,8 +20,8 @@ use dovetail::operator::{Operator, Plan, Run};
 use dovetail::predicate::{Comparison, JoinKind, Term};
 use dovetail::table::Table;
 use dovetail::theta::{
-    Algorithm, ChainInput, ChainStep, Input, PartitionedOptions, Repartition, ThetaPlan, ThetaSpec,
-    WindowJoin, chain_pairwise,
+    Algorithm, ChainPlan, ChainSpec, Input, PartitionedOptions, Repartition, ThetaPlan, ThetaSpec,
+    WindowJoin,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -87,19 +87,25 @@ fn table_3_of_the_source() {
     assert!(full as f64 <= 1.1 * 92_240.0);
 }
 
+/// The chain of these tables by one column.
 fn chain(
-    inputs: &[&Arc<Table>],
+    inputs: &[Arc<Table>],
+    column: &str,
     comparisons: &[Comparison],
     algorithm: Algorithm,
-) -> Vec<ChainStep> {
-    let input =
-        |table: &&Arc<Table>| ChainInput { table: Arc::clone(table), column: "high".into() };
-    let inputs: Vec<_> = inputs.iter().map(input).collect();
-    let run = Run::on(2);
-    let steps = chain_pairwise(&inputs, comparisons, algorithm).unwrap().count(&run).unwrap();
-    let products: u64 = steps.iter().map(|step| step.cartesian_products).sum();
-    assert_eq!(run.metrics.count("cartesian_products"), products);
-    steps
+) -> Result<Arc<dyn Operator>, Error> {
+    let link = |&comparison: &Comparison| {
+        vec![Term { left: column.into(), comparison, right: column.into() }]
+    };
+    let spec = ChainSpec {
+        names: (0..inputs.len()).map(|input| format!("t{input}")).collect(),
+        links: comparisons.iter().map(link).collect(),
+        by: vec![],
+        suffix: "_".into(),
+        algorithm,
+    };
+    let schemas: Vec<_> = inputs.iter().map(|table| table.schema().clone()).collect();
+    ChainPlan::new(&schemas, spec)?.bind(inputs)
 }
 
 #[test]
@@ -107,10 +113,13 @@ fn table_4_of_the_source() {
     let Some([fb, adbe, ibm]) = stocks::highs(["FB", "ADBE", "IBM"]) else { return };
     let published = [74_923_241, 75_093_479, 79_619_026, 84_558_245];
     let products = ABLATION.map(|switches| {
-        let steps = chain(&[&fb, &adbe, &ibm], &[GreaterOrEqual, Less], prefap(switches));
-        let results: Vec<u64> = steps.iter().map(|step| step.results).collect();
-        assert_eq!(results, [155_329, 72_355_085]);
-        steps.iter().map(|step| step.cartesian_products).sum::<u64>()
+        let inputs = [&fb, &adbe, &ibm].map(Arc::clone);
+        let join = chain(&inputs, "high", &[GreaterOrEqual, Less], prefap(switches)).unwrap();
+        let run = Run::on(2);
+        assert_eq!(join.count(&run).unwrap(), 72_355_085);
+        // Both steps: 155,329 pairs besides.
+        assert_eq!(run.metrics.count("results"), 72_510_414);
+        run.metrics.count("cartesian_products")
     });
     eprintln!("table 4: {products:?}, published {published:?}");
     for (products, published) in products.iter().zip(published) {
@@ -413,27 +422,33 @@ proptest! {
             results.push(tuples.len() as u64);
         }
         tuples.sort_unstable();
-        let inputs: Vec<ChainInput> = inputs
-            .iter()
-            .map(|keys| ChainInput { table: keyed(keys, Kind::Float, true, 3), column: "key".into() })
-            .collect();
+        let inputs: Vec<Arc<Table>> =
+            inputs.iter().map(|keys| keyed(keys, Kind::Float, true, 3)).collect();
         let algorithms = partitioned().map(|algorithm| algorithm.with_options(options));
         for algorithm in algorithms.chain([Algorithm::NestedLoop]) {
-            let chain = chain_pairwise(&inputs, comparisons, algorithm).unwrap();
-            let run = Run::on(threads);
-            let steps = chain.count(&run).unwrap();
-            prop_assert_eq!(steps.iter().map(|step| step.results).collect::<Vec<_>>(), &results[..]);
-            prop_assert_eq!(run.metrics.count("results"), results.iter().sum::<u64>());
-            let mut stream = chain.tuples(&Run::on(threads)).unwrap();
+            let chain = chain(&inputs, "key", comparisons, algorithm).unwrap();
+            let (counting, run) = (Run::on(threads), Run::on(threads));
+            prop_assert_eq!(chain.count(&counting).unwrap(), tuples.len() as u128);
             let mut found = Vec::new();
-            for chunk in stream.by_ref() {
-                let chunk = chunk.unwrap();
-                let tuple = |i: usize| chunk.iter().map(|rows| rows[i]).collect::<Vec<u32>>();
-                found.extend((0..chunk[0].len()).map(tuple));
+            for batch in chain.stream(&run).unwrap() {
+                let batch = batch.unwrap();
+                let column = |input: usize| {
+                    let name = if input == 0 { "id".into() } else { format!("id_{input}") };
+                    let column = batch.column_by_name(&name).unwrap();
+                    column.as_primitive::<UInt32Type>().values().to_vec()
+                };
+                let columns: Vec<Vec<u32>> = (0..inputs.len()).map(column).collect();
+                let tuple = |i: usize| columns.iter().map(|rows| rows[i]).collect::<Vec<u32>>();
+                found.extend((0..batch.num_rows()).map(tuple));
             }
-            prop_assert_eq!(stream.steps(), &steps[..]);
             found.sort_unstable();
             prop_assert_eq!(&found, &tuples);
+            for metrics in [&counting.metrics, &run.metrics] {
+                prop_assert_eq!(metrics.count("rows_out"), tuples.len() as u64);
+                prop_assert_eq!(metrics.count("results"), results.iter().sum::<u64>());
+                prop_assert!(metrics.count("cartesian_products") >= metrics.count("results"));
+                prop_assert!((1.0..=4.0).contains(&real(metrics, "load_balance_out")));
+            }
         }
     }
 }
@@ -738,9 +753,9 @@ fn long_rows_are_resumed_where_they_stopped() {
 #[test]
 fn a_watcher_stops_joins_and_chains() {
     let table = uniform(20_000, 0.0, 1.0, 7);
-    let input = ChainInput { table: Arc::clone(&table), column: "high".into() };
     for algorithm in partitioned() {
-        let chain = chain_pairwise(&[input.clone(), input.clone()], &[Less], algorithm).unwrap();
+        let inputs = [Arc::clone(&table), Arc::clone(&table)];
+        let chain = chain(&inputs, "high", &[Less], algorithm).unwrap();
         let join = by_high(&table, Less, &table, algorithm);
         for threads in [1, 2] {
             let control = || Arc::new(Control::watched_by(Box::new(|done, _| done == 0)));
@@ -778,13 +793,6 @@ fn what_is_out_of_scope_is_refused() {
             assert!(matches!(&wrong, Error::Invalid(text) if text.contains('=')), "{wrong}");
         }
     }
-    let input = ChainInput { table: Arc::clone(&table), column: "high".into() };
-    let chain = |inputs: usize, comparisons: &[Comparison], algorithm| {
-        chain_pairwise(&vec![input.clone(); inputs], comparisons, algorithm).err().unwrap()
-    };
-    let prefap = Algorithm::Prefap(DEFAULT);
-    assert!(matches!(chain(1, &[], prefap), Error::Invalid(_)));
-    assert!(matches!(chain(3, &[Less], prefap), Error::Invalid(_)));
-    assert!(matches!(chain(2, &[NotEqual], prefap), Error::Unsupported(_)));
-    assert!(matches!(chain(2, &[Less], Algorithm::Auto), Error::Unsupported(_)));
+    let unequal = chain(&[table.clone(), table], "high", &[NotEqual], Algorithm::Prefap(DEFAULT));
+    assert!(matches!(unequal.err(), Some(Error::Unsupported(_))));
 }

@@ -150,7 +150,8 @@ impl Operator for Partitioned {
     }
 }
 
-fn describe(algorithm: Algorithm) -> String {
+/// An algorithm and its options, for people to read.
+pub(super) fn describe(algorithm: Algorithm) -> String {
     let name = algorithm.name();
     let Some(options) = algorithm.options() else { return name.into() };
     let mut text = format!("{name}: {} partitions a side", options.partitions);
