@@ -47,6 +47,16 @@ impl Metrics {
         }
     }
 
+    /// Adds all values of `other`, a part of the same work that is done.
+    pub fn add_all(&self, other: &Self) {
+        for (name, value) in other.snapshot() {
+            match value {
+                Metric::Count(count) => self.add(name, count),
+                Metric::Real(real) => self.add_real(name, real),
+            }
+        }
+    }
+
     /// Sets a value, replacing what was there.
     pub fn set(&self, name: impl Into<Name>, value: Metric) {
         self.lock().insert(name.into(), value);

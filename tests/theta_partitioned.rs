@@ -4,6 +4,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::builder::Decimal128Builder;
 use arrow_array::cast::AsArray;
@@ -35,8 +36,8 @@ const DEFAULT: PartitionedOptions = PartitionedOptions::DEFAULT;
 /// Full version, no prefilter, no amalgamation, neither.
 const ABLATION: [(bool, bool); 4] = [(true, true), (false, true), (true, false), (false, false)];
 
-fn prefap((prefilter, amalgamate): (bool, bool)) -> Algorithm {
-    Algorithm::Prefap(PartitionedOptions { prefilter, amalgamate, ..DEFAULT })
+fn prefap((prefilter, amalgamation): (bool, bool)) -> Algorithm {
+    Algorithm::Prefap(PartitionedOptions { prefilter, amalgamation, ..DEFAULT })
 }
 
 fn spec(left: &str, comparison: Comparison, right: &str, algorithm: Algorithm) -> ThetaSpec {
@@ -289,11 +290,11 @@ fn options() -> impl Strategy<Value = PartitionedOptions> {
         select(vec![Repartition::Never, Repartition::Once, Repartition::UntilBalanced]);
     let window = prop::option::weighted(0.3, 1..200_usize);
     (1..=12_usize, any::<[bool; 3]>(), repartition, window, any::<u64>()).prop_map(
-        |(partitions, [prefilter, amalgamate, ceiling], repartition, window, seed)| {
+        |(partitions, [prefilter, amalgamation, ceiling], repartition, window, seed)| {
             PartitionedOptions {
                 partitions,
                 prefilter,
-                amalgamate,
+                amalgamation,
                 repartition,
                 ceiling,
                 window,
@@ -458,7 +459,9 @@ fn windows(window: usize, algorithm: Algorithm, budget: Budget, run: &Run) -> Wi
     let schema = keyed(&[], Kind::Float, true, 0).schema().clone();
     let plan =
         ThetaPlan::new(&schema, &schema, spec("key", LessOrEqual, "key", algorithm)).unwrap();
-    WindowJoin::new(plan, &schema, &schema, window, run.clone(), budget).unwrap()
+    let mut join = WindowJoin::new(window, run.clone(), budget).unwrap();
+    join.describe(plan, [schema.clone(), schema]).unwrap();
+    join
 }
 
 proptest! {
@@ -537,12 +540,19 @@ fn windows_that_wait_are_paid_for() {
     join.push(Input::Left, batch).unwrap();
     join.push(Input::Right, &batch.slice(0, 30)).unwrap();
     let error = join.push(Input::Left, batch).unwrap_err();
-    assert!(matches!(&error, Error::Budget { what, .. } if what.contains("left")), "{error}");
+    let said = |error: &Error, word: &str| {
+        let what = error.to_string();
+        matches!(error, Error::Budget { .. }) && what.contains("left stream") && what.contains(word)
+    };
+    assert!(said(&error, "windows are ready: poll"), "{error}");
     let mut out = 0;
     while let Some(batch) = join.poll().unwrap() {
         out += batch.num_rows();
     }
     assert_eq!(out, 3 * 100);
+    let more = keyed(&vec![Some(1.0); 200], Kind::Float, true, 0);
+    let error = join.push(Input::Left, &more.batches()[0]).unwrap_err();
+    assert!(said(&error, "waits for rows of the right stream"), "{error}");
     join.push(Input::Right, &batch.slice(30, 70)).unwrap();
     out += join.finish().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
     assert_eq!(out, 10 * 100);
@@ -550,6 +560,89 @@ fn windows_that_wait_are_paid_for() {
     let mut join = windows(10, Algorithm::Prefap(DEFAULT), Budget::unlimited(), &run);
     let error = join.push(Input::Right, &other.batches()[0]).unwrap_err();
     assert!(matches!(&error, Error::Invalid(text) if text.contains("right batch")), "{error}");
+    // The right one can still be pushed.
+    join.push(Input::Right, batch).unwrap();
+    join.push(Input::Left, batch).unwrap();
+    assert_eq!(join.finish().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1000);
+}
+
+#[test]
+fn windows_may_begin_before_they_are_described() {
+    let run = Run::on(1);
+    let rows = keyed(&vec![Some(1.0); 25], Kind::Float, true, 0);
+    let (schema, batch) = (rows.schema(), &rows.batches()[0]);
+    let plan = |kind: JoinKind, algorithm: Algorithm| {
+        let spec = ThetaSpec { kind, ..spec("key", LessOrEqual, "key", algorithm) };
+        ThetaPlan::new(schema, schema, spec).unwrap()
+    };
+    let mut join = WindowJoin::new(10, run.clone(), Budget::unlimited()).unwrap();
+    join.push(Input::Left, batch).unwrap();
+    join.push(Input::Right, batch).unwrap();
+    assert!(join.poll().unwrap().is_none() && join.schema().is_none());
+    let both = || [schema.clone(), schema.clone()];
+    let left = join.describe(plan(JoinKind::Left, Algorithm::Auto), both()).unwrap_err();
+    assert!(matches!(&left, Error::Unsupported(text) if text.contains("left")), "{left}");
+    let other = uniform(1, 0.0, 1.0, 0).schema().clone();
+    let wrong = plan(JoinKind::Inner, Algorithm::Auto);
+    assert!(join.describe(wrong, [schema.clone(), other]).is_err());
+    join.describe(plan(JoinKind::Inner, Algorithm::Prefap(DEFAULT)), both()).unwrap();
+    let out: usize = join.finish().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(out, 100 + 100 + 25);
+    assert_eq!(run.metrics.count("cartesian_products"), 225);
+    // Never described, never joined: rows are still accounted for.
+    let run = Run::on(1);
+    let mut join = WindowJoin::new(10, run.clone(), Budget::unlimited()).unwrap();
+    join.push(Input::Left, batch).unwrap();
+    assert_eq!(join.finish().count(), 0);
+    assert_eq!(run.metrics.count("unmatched_left"), 25);
+    assert!(WindowJoin::new(0, run, Budget::unlimited()).is_err());
+}
+
+/// A poll that was stopped loses nothing: the next one goes on behind the last batch.
+#[test]
+fn a_poll_that_was_stopped_is_gone_on_with() {
+    const ROWS: usize = 2000;
+    let rows = keyed(&vec![Some(1.0); ROWS], Kind::Float, true, 0);
+    for (algorithm, threads) in [(Algorithm::NestedLoop, 1), (Algorithm::Prefap(DEFAULT), 2)] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&stop);
+        let watcher = Box::new(move |_, _| !watched.load(Ordering::Relaxed));
+        let control = Arc::new(Control::watched_by(watcher));
+        let mut run = Run { control, ..Run::on(threads) };
+        run.caps.rows = 64;
+        let mut join = windows(ROWS, algorithm, Budget::unlimited(), &run);
+        join.push(Input::Left, &rows.batches()[0]).unwrap();
+        join.push(Input::Right, &rows.batches()[0]).unwrap();
+        let mut seen = vec![false; ROWS * ROWS];
+        let mut see = |batch: &RecordBatch| {
+            for (left, right) in ids(batch) {
+                let pair = left as usize * ROWS + right as usize;
+                assert!(!std::mem::replace(&mut seen[pair], true), "{left}, {right} twice");
+            }
+        };
+        see(&join.poll().unwrap().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        // Thousands of batches are left, and it is looked at every few milliseconds.
+        let stopped = loop {
+            match join.poll() {
+                Ok(batch) => see(&batch.unwrap()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(stopped, Error::Cancelled));
+        assert!(matches!(join.poll(), Err(Error::Cancelled)));
+        join.watch(Arc::default());
+        let mut rest = join.finish();
+        for batch in rest.by_ref() {
+            see(&batch.unwrap());
+        }
+        assert!(seen.into_iter().all(|seen| seen));
+        let count = |name: &str| run.metrics.count(name);
+        assert_eq!((count("windows"), count("rows_left")), (1, ROWS as u64));
+        assert_eq!(count("results"), (ROWS * ROWS) as u64);
+        assert!(rest.next().is_none());
+        assert_eq!(count("rows_left"), ROWS as u64);
+    }
 }
 
 fn real(metrics: &dovetail::metrics::Metrics, name: &str) -> f64 {

@@ -162,7 +162,7 @@ pub(super) fn describe(algorithm: Algorithm) -> String {
     };
     if let Algorithm::Prefap(_) = algorithm {
         add(options.prefilter, ", prefiltered");
-        add(options.amalgamate, ", amalgamated");
+        add(options.amalgamation, ", amalgamated");
     }
     if let Algorithm::Prefap(_) | Algorithm::Ftj(_) = algorithm {
         add(options.repartition == Repartition::Once, ", oversized ones split once");
