@@ -58,7 +58,7 @@ impl Control {
         Self::watched_by(Box::new(move |done, total| {
             whole.advance(done - reported[0].swap(done, Ordering::Relaxed));
             let more = total - reported[1].swap(total, Ordering::Relaxed);
-            whole.total.fetch_add(more, Ordering::Relaxed);
+            whole.expect_more(more);
             whole.tick().is_ok()
         }))
     }
@@ -98,6 +98,11 @@ impl Control {
     /// Says how many units of work the run has in all.
     pub fn expect(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Adds to the units of work that the run has in all: another step of it begins.
+    pub fn expect_more(&self, more: u64) {
+        self.total.fetch_add(more, Ordering::Relaxed);
     }
 
     /// Units of work announced by [`expect`](Self::expect).

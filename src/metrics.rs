@@ -3,8 +3,10 @@
 //! Kernels count in locals and add once per step, so a lock is cheap enough here.
 //! Names are shared by all families; rows are conserved per side:
 //! `rows_left = matched_left + unmatched_left + filtered_left`, and likewise for the right; the
-//! last is absent where nothing is set aside before it is compared.
+//! last is absent where nothing is set aside before it is compared. Joins of more than two inputs
+//! number them: `rows_0`, `matched_0` and so on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -17,34 +19,47 @@ pub enum Metric {
     Real(f64),
 }
 
+/// What a value is called; made up where it holds the number of an input.
+pub type Name = Cow<'static, str>;
+
 /// The named values of one run, in alphabetical order.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    values: Mutex<BTreeMap<&'static str, Metric>>,
+    values: Mutex<BTreeMap<Name, Metric>>,
 }
 
 impl Metrics {
     /// Adds to a count.
-    pub fn add(&self, name: &'static str, count: u64) {
+    pub fn add(&self, name: impl Into<Name>, count: u64) {
         let mut values = self.lock();
-        let entry = values.entry(name).or_insert(Metric::Count(0));
+        let entry = values.entry(name.into()).or_insert(Metric::Count(0));
         if let Metric::Count(total) = entry {
             *total = total.saturating_add(count);
         }
     }
 
     /// Adds to a real value.
-    pub fn add_real(&self, name: &'static str, more: f64) {
+    pub fn add_real(&self, name: impl Into<Name>, more: f64) {
         let mut values = self.lock();
-        let entry = values.entry(name).or_insert(Metric::Real(0.0));
+        let entry = values.entry(name.into()).or_insert(Metric::Real(0.0));
         if let Metric::Real(total) = entry {
             *total += more;
         }
     }
 
+    /// Adds all values of `other`, a part of the same work that is done.
+    pub fn add_all(&self, other: &Self) {
+        for (name, value) in other.snapshot() {
+            match value {
+                Metric::Count(count) => self.add(name, count),
+                Metric::Real(real) => self.add_real(name, real),
+            }
+        }
+    }
+
     /// Sets a value, replacing what was there.
-    pub fn set(&self, name: &'static str, value: Metric) {
-        self.lock().insert(name, value);
+    pub fn set(&self, name: impl Into<Name>, value: Metric) {
+        self.lock().insert(name.into(), value);
     }
 
     /// The count called `name`, 0 if nothing was counted.
@@ -56,11 +71,11 @@ impl Metrics {
     }
 
     /// All values so far.
-    pub fn snapshot(&self) -> Vec<(&'static str, Metric)> {
-        self.lock().iter().map(|(name, value)| (*name, *value)).collect()
+    pub fn snapshot(&self) -> Vec<(Name, Metric)> {
+        self.lock().iter().map(|(name, value)| (name.clone(), *value)).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, Metric>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Name, Metric>> {
         // A panic while holding the lock leaves the map whole: every update is one insert.
         self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -82,7 +97,7 @@ mod tests {
         assert_eq!(metrics.count("never_counted"), 0);
         assert_eq!(
             metrics.snapshot(),
-            vec![("rows_out", Metric::Count(5)), ("seconds", Metric::Real(0.5))]
+            vec![("rows_out".into(), Metric::Count(5)), ("seconds".into(), Metric::Real(0.5))]
         );
     }
 }

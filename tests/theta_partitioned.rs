@@ -4,6 +4,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::builder::Decimal128Builder;
 use arrow_array::cast::AsArray;
@@ -20,8 +21,8 @@ use dovetail::operator::{Operator, Plan, Run};
 use dovetail::predicate::{Comparison, JoinKind, Term};
 use dovetail::table::Table;
 use dovetail::theta::{
-    Algorithm, ChainInput, ChainStep, Input, PartitionedOptions, Repartition, ThetaPlan, ThetaSpec,
-    WindowJoin, chain_pairwise,
+    Algorithm, ChainPlan, ChainSpec, Input, PartitionedOptions, Repartition, ThetaPlan, ThetaSpec,
+    WindowJoin,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -35,8 +36,8 @@ const DEFAULT: PartitionedOptions = PartitionedOptions::DEFAULT;
 /// Full version, no prefilter, no amalgamation, neither.
 const ABLATION: [(bool, bool); 4] = [(true, true), (false, true), (true, false), (false, false)];
 
-fn prefap((prefilter, amalgamate): (bool, bool)) -> Algorithm {
-    Algorithm::Prefap(PartitionedOptions { prefilter, amalgamate, ..DEFAULT })
+fn prefap((prefilter, amalgamation): (bool, bool)) -> Algorithm {
+    Algorithm::Prefap(PartitionedOptions { prefilter, amalgamation, ..DEFAULT })
 }
 
 fn spec(left: &str, comparison: Comparison, right: &str, algorithm: Algorithm) -> ThetaSpec {
@@ -87,19 +88,25 @@ fn table_3_of_the_source() {
     assert!(full as f64 <= 1.1 * 92_240.0);
 }
 
+/// The chain of these tables by one column.
 fn chain(
-    inputs: &[&Arc<Table>],
+    inputs: &[Arc<Table>],
+    column: &str,
     comparisons: &[Comparison],
     algorithm: Algorithm,
-) -> Vec<ChainStep> {
-    let input =
-        |table: &&Arc<Table>| ChainInput { table: Arc::clone(table), column: "high".into() };
-    let inputs: Vec<_> = inputs.iter().map(input).collect();
-    let run = Run::on(2);
-    let steps = chain_pairwise(&inputs, comparisons, algorithm).unwrap().count(&run).unwrap();
-    let products: u64 = steps.iter().map(|step| step.cartesian_products).sum();
-    assert_eq!(run.metrics.count("cartesian_products"), products);
-    steps
+) -> Result<Arc<dyn Operator>, Error> {
+    let link = |&comparison: &Comparison| {
+        vec![Term { left: column.into(), comparison, right: column.into() }]
+    };
+    let spec = ChainSpec {
+        names: (0..inputs.len()).map(|input| format!("t{input}")).collect(),
+        links: comparisons.iter().map(link).collect(),
+        by: vec![],
+        suffix: "_".into(),
+        algorithm,
+    };
+    let schemas: Vec<_> = inputs.iter().map(|table| table.schema().clone()).collect();
+    ChainPlan::new(&schemas, spec)?.bind(inputs)
 }
 
 #[test]
@@ -107,10 +114,13 @@ fn table_4_of_the_source() {
     let Some([fb, adbe, ibm]) = stocks::highs(["FB", "ADBE", "IBM"]) else { return };
     let published = [74_923_241, 75_093_479, 79_619_026, 84_558_245];
     let products = ABLATION.map(|switches| {
-        let steps = chain(&[&fb, &adbe, &ibm], &[GreaterOrEqual, Less], prefap(switches));
-        let results: Vec<u64> = steps.iter().map(|step| step.results).collect();
-        assert_eq!(results, [155_329, 72_355_085]);
-        steps.iter().map(|step| step.cartesian_products).sum::<u64>()
+        let inputs = [&fb, &adbe, &ibm].map(Arc::clone);
+        let join = chain(&inputs, "high", &[GreaterOrEqual, Less], prefap(switches)).unwrap();
+        let run = Run::on(2);
+        assert_eq!(join.count(&run).unwrap(), 72_355_085);
+        // Both steps: 155,329 pairs besides.
+        assert_eq!(run.metrics.count("results"), 72_510_414);
+        run.metrics.count("cartesian_products")
     });
     eprintln!("table 4: {products:?}, published {published:?}");
     for (products, published) in products.iter().zip(published) {
@@ -280,11 +290,11 @@ fn options() -> impl Strategy<Value = PartitionedOptions> {
         select(vec![Repartition::Never, Repartition::Once, Repartition::UntilBalanced]);
     let window = prop::option::weighted(0.3, 1..200_usize);
     (1..=12_usize, any::<[bool; 3]>(), repartition, window, any::<u64>()).prop_map(
-        |(partitions, [prefilter, amalgamate, ceiling], repartition, window, seed)| {
+        |(partitions, [prefilter, amalgamation, ceiling], repartition, window, seed)| {
             PartitionedOptions {
                 partitions,
                 prefilter,
-                amalgamate,
+                amalgamation,
                 repartition,
                 ceiling,
                 window,
@@ -413,27 +423,33 @@ proptest! {
             results.push(tuples.len() as u64);
         }
         tuples.sort_unstable();
-        let inputs: Vec<ChainInput> = inputs
-            .iter()
-            .map(|keys| ChainInput { table: keyed(keys, Kind::Float, true, 3), column: "key".into() })
-            .collect();
+        let inputs: Vec<Arc<Table>> =
+            inputs.iter().map(|keys| keyed(keys, Kind::Float, true, 3)).collect();
         let algorithms = partitioned().map(|algorithm| algorithm.with_options(options));
         for algorithm in algorithms.chain([Algorithm::NestedLoop]) {
-            let chain = chain_pairwise(&inputs, comparisons, algorithm).unwrap();
-            let run = Run::on(threads);
-            let steps = chain.count(&run).unwrap();
-            prop_assert_eq!(steps.iter().map(|step| step.results).collect::<Vec<_>>(), &results[..]);
-            prop_assert_eq!(run.metrics.count("results"), results.iter().sum::<u64>());
-            let mut stream = chain.tuples(&Run::on(threads)).unwrap();
+            let chain = chain(&inputs, "key", comparisons, algorithm).unwrap();
+            let (counting, run) = (Run::on(threads), Run::on(threads));
+            prop_assert_eq!(chain.count(&counting).unwrap(), tuples.len() as u128);
             let mut found = Vec::new();
-            for chunk in stream.by_ref() {
-                let chunk = chunk.unwrap();
-                let tuple = |i: usize| chunk.iter().map(|rows| rows[i]).collect::<Vec<u32>>();
-                found.extend((0..chunk[0].len()).map(tuple));
+            for batch in chain.stream(&run).unwrap() {
+                let batch = batch.unwrap();
+                let column = |input: usize| {
+                    let name = if input == 0 { "id".into() } else { format!("id_{input}") };
+                    let column = batch.column_by_name(&name).unwrap();
+                    column.as_primitive::<UInt32Type>().values().to_vec()
+                };
+                let columns: Vec<Vec<u32>> = (0..inputs.len()).map(column).collect();
+                let tuple = |i: usize| columns.iter().map(|rows| rows[i]).collect::<Vec<u32>>();
+                found.extend((0..batch.num_rows()).map(tuple));
             }
-            prop_assert_eq!(stream.steps(), &steps[..]);
             found.sort_unstable();
             prop_assert_eq!(&found, &tuples);
+            for metrics in [&counting.metrics, &run.metrics] {
+                prop_assert_eq!(metrics.count("rows_out"), tuples.len() as u64);
+                prop_assert_eq!(metrics.count("results"), results.iter().sum::<u64>());
+                prop_assert!(metrics.count("cartesian_products") >= metrics.count("results"));
+                prop_assert!((1.0..=4.0).contains(&real(metrics, "load_balance_out")));
+            }
         }
     }
 }
@@ -443,7 +459,9 @@ fn windows(window: usize, algorithm: Algorithm, budget: Budget, run: &Run) -> Wi
     let schema = keyed(&[], Kind::Float, true, 0).schema().clone();
     let plan =
         ThetaPlan::new(&schema, &schema, spec("key", LessOrEqual, "key", algorithm)).unwrap();
-    WindowJoin::new(plan, &schema, &schema, window, run.clone(), budget).unwrap()
+    let mut join = WindowJoin::new(window, run.clone(), budget).unwrap();
+    join.describe(plan, [schema.clone(), schema]).unwrap();
+    join
 }
 
 proptest! {
@@ -522,12 +540,19 @@ fn windows_that_wait_are_paid_for() {
     join.push(Input::Left, batch).unwrap();
     join.push(Input::Right, &batch.slice(0, 30)).unwrap();
     let error = join.push(Input::Left, batch).unwrap_err();
-    assert!(matches!(&error, Error::Budget { what, .. } if what.contains("left")), "{error}");
+    let said = |error: &Error, word: &str| {
+        let what = error.to_string();
+        matches!(error, Error::Budget { .. }) && what.contains("left stream") && what.contains(word)
+    };
+    assert!(said(&error, "windows are ready: poll"), "{error}");
     let mut out = 0;
     while let Some(batch) = join.poll().unwrap() {
         out += batch.num_rows();
     }
     assert_eq!(out, 3 * 100);
+    let more = keyed(&vec![Some(1.0); 200], Kind::Float, true, 0);
+    let error = join.push(Input::Left, &more.batches()[0]).unwrap_err();
+    assert!(said(&error, "waits for rows of the right stream"), "{error}");
     join.push(Input::Right, &batch.slice(30, 70)).unwrap();
     out += join.finish().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
     assert_eq!(out, 10 * 100);
@@ -535,6 +560,89 @@ fn windows_that_wait_are_paid_for() {
     let mut join = windows(10, Algorithm::Prefap(DEFAULT), Budget::unlimited(), &run);
     let error = join.push(Input::Right, &other.batches()[0]).unwrap_err();
     assert!(matches!(&error, Error::Invalid(text) if text.contains("right batch")), "{error}");
+    // The right one can still be pushed.
+    join.push(Input::Right, batch).unwrap();
+    join.push(Input::Left, batch).unwrap();
+    assert_eq!(join.finish().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1000);
+}
+
+#[test]
+fn windows_may_begin_before_they_are_described() {
+    let run = Run::on(1);
+    let rows = keyed(&vec![Some(1.0); 25], Kind::Float, true, 0);
+    let (schema, batch) = (rows.schema(), &rows.batches()[0]);
+    let plan = |kind: JoinKind, algorithm: Algorithm| {
+        let spec = ThetaSpec { kind, ..spec("key", LessOrEqual, "key", algorithm) };
+        ThetaPlan::new(schema, schema, spec).unwrap()
+    };
+    let mut join = WindowJoin::new(10, run.clone(), Budget::unlimited()).unwrap();
+    join.push(Input::Left, batch).unwrap();
+    join.push(Input::Right, batch).unwrap();
+    assert!(join.poll().unwrap().is_none() && join.schema().is_none());
+    let both = || [schema.clone(), schema.clone()];
+    let left = join.describe(plan(JoinKind::Left, Algorithm::Auto), both()).unwrap_err();
+    assert!(matches!(&left, Error::Unsupported(text) if text.contains("left")), "{left}");
+    let other = uniform(1, 0.0, 1.0, 0).schema().clone();
+    let wrong = plan(JoinKind::Inner, Algorithm::Auto);
+    assert!(join.describe(wrong, [schema.clone(), other]).is_err());
+    join.describe(plan(JoinKind::Inner, Algorithm::Prefap(DEFAULT)), both()).unwrap();
+    let out: usize = join.finish().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(out, 100 + 100 + 25);
+    assert_eq!(run.metrics.count("cartesian_products"), 225);
+    // Never described, never joined: rows are still accounted for.
+    let run = Run::on(1);
+    let mut join = WindowJoin::new(10, run.clone(), Budget::unlimited()).unwrap();
+    join.push(Input::Left, batch).unwrap();
+    assert_eq!(join.finish().count(), 0);
+    assert_eq!(run.metrics.count("unmatched_left"), 25);
+    assert!(WindowJoin::new(0, run, Budget::unlimited()).is_err());
+}
+
+/// A poll that was stopped loses nothing: the next one goes on behind the last batch.
+#[test]
+fn a_poll_that_was_stopped_is_gone_on_with() {
+    const ROWS: usize = 2000;
+    let rows = keyed(&vec![Some(1.0); ROWS], Kind::Float, true, 0);
+    for (algorithm, threads) in [(Algorithm::NestedLoop, 1), (Algorithm::Prefap(DEFAULT), 2)] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&stop);
+        let watcher = Box::new(move |_, _| !watched.load(Ordering::Relaxed));
+        let control = Arc::new(Control::watched_by(watcher));
+        let mut run = Run { control, ..Run::on(threads) };
+        run.caps.rows = 64;
+        let mut join = windows(ROWS, algorithm, Budget::unlimited(), &run);
+        join.push(Input::Left, &rows.batches()[0]).unwrap();
+        join.push(Input::Right, &rows.batches()[0]).unwrap();
+        let mut seen = vec![false; ROWS * ROWS];
+        let mut see = |batch: &RecordBatch| {
+            for (left, right) in ids(batch) {
+                let pair = left as usize * ROWS + right as usize;
+                assert!(!std::mem::replace(&mut seen[pair], true), "{left}, {right} twice");
+            }
+        };
+        see(&join.poll().unwrap().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        // Thousands of batches are left, and it is looked at every few milliseconds.
+        let stopped = loop {
+            match join.poll() {
+                Ok(batch) => see(&batch.unwrap()),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(stopped, Error::Cancelled));
+        assert!(matches!(join.poll(), Err(Error::Cancelled)));
+        join.watch(Arc::default());
+        let mut rest = join.finish();
+        for batch in rest.by_ref() {
+            see(&batch.unwrap());
+        }
+        assert!(seen.into_iter().all(|seen| seen));
+        let count = |name: &str| run.metrics.count(name);
+        assert_eq!((count("windows"), count("rows_left")), (1, ROWS as u64));
+        assert_eq!(count("results"), (ROWS * ROWS) as u64);
+        assert!(rest.next().is_none());
+        assert_eq!(count("rows_left"), ROWS as u64);
+    }
 }
 
 fn real(metrics: &dovetail::metrics::Metrics, name: &str) -> f64 {
@@ -738,9 +846,9 @@ fn long_rows_are_resumed_where_they_stopped() {
 #[test]
 fn a_watcher_stops_joins_and_chains() {
     let table = uniform(20_000, 0.0, 1.0, 7);
-    let input = ChainInput { table: Arc::clone(&table), column: "high".into() };
     for algorithm in partitioned() {
-        let chain = chain_pairwise(&[input.clone(), input.clone()], &[Less], algorithm).unwrap();
+        let inputs = [Arc::clone(&table), Arc::clone(&table)];
+        let chain = chain(&inputs, "high", &[Less], algorithm).unwrap();
         let join = by_high(&table, Less, &table, algorithm);
         for threads in [1, 2] {
             let control = || Arc::new(Control::watched_by(Box::new(|done, _| done == 0)));
@@ -778,13 +886,6 @@ fn what_is_out_of_scope_is_refused() {
             assert!(matches!(&wrong, Error::Invalid(text) if text.contains('=')), "{wrong}");
         }
     }
-    let input = ChainInput { table: Arc::clone(&table), column: "high".into() };
-    let chain = |inputs: usize, comparisons: &[Comparison], algorithm| {
-        chain_pairwise(&vec![input.clone(); inputs], comparisons, algorithm).err().unwrap()
-    };
-    let prefap = Algorithm::Prefap(DEFAULT);
-    assert!(matches!(chain(1, &[], prefap), Error::Invalid(_)));
-    assert!(matches!(chain(3, &[Less], prefap), Error::Invalid(_)));
-    assert!(matches!(chain(2, &[NotEqual], prefap), Error::Unsupported(_)));
-    assert!(matches!(chain(2, &[Less], Algorithm::Auto), Error::Unsupported(_)));
+    let unequal = chain(&[table.clone(), table], "high", &[NotEqual], Algorithm::Prefap(DEFAULT));
+    assert!(matches!(unequal.err(), Some(Error::Unsupported(_))));
 }

@@ -159,6 +159,14 @@ impl Keys {
         self.len() == 0
     }
 
+    /// The key at `place`.
+    pub fn at(&self, place: usize) -> u128 {
+        match self {
+            Self::U64(keys) => keys[place].into(),
+            Self::U128(keys) => keys[place],
+        }
+    }
+
     /// The keys at `places`, in their order.
     pub fn take(&self, places: &[u32]) -> Self {
         match self {

@@ -10,15 +10,14 @@ use arrow_select::zip::zip;
 use super::gather::{Picked, Selection, gather};
 use super::layout::Source;
 use super::row_bytes::RowBytes;
-use super::{Caps, Cursor, Layout, Matches, Side};
+use super::{Caps, Cursor, Layout, Matches};
 use crate::Result;
 use crate::table::{NO_ROW, Table};
 
 /// Builds output batches from matches. Made once per join: it measures the rows of its inputs.
 pub struct Assembler {
     layout: Layout,
-    left: Inlet,
-    right: Inlet,
+    inlets: Vec<Inlet>,
 }
 
 /// One input as the assembler needs it: columns by number, each in its chunks.
@@ -39,10 +38,16 @@ impl Inlet {
 impl Assembler {
     /// An assembler for `layout` over its two inputs.
     pub fn new(layout: Layout, left: Arc<Table>, right: Arc<Table>) -> Self {
-        let of_left = layout.sources().filter_map(Source::left);
-        let of_right = layout.sources().filter_map(Source::right);
-        let (left, right) = (Inlet::new(left, of_left), Inlet::new(right, of_right));
-        Self { layout, left, right }
+        Self::of_many(layout, vec![left, right])
+    }
+
+    /// An assembler for `layout` over its inputs.
+    pub fn of_many(layout: Layout, inputs: Vec<Arc<Table>>) -> Self {
+        let inlet = |(input, table): (usize, Arc<Table>)| {
+            Inlet::new(table, layout.sources().filter_map(|source| source.of(input)))
+        };
+        let inlets = inputs.into_iter().enumerate().map(inlet).collect();
+        Self { layout, inlets }
     }
 
     /// The schema of every batch.
@@ -52,7 +57,7 @@ impl Assembler {
 
     /// How many matches are worth asking for at once: what a batch of average rows can hold.
     pub fn batch_rows(&self, caps: Caps) -> usize {
-        let row = self.left.row_bytes.average() + self.right.row_bytes.average();
+        let row: u64 = self.inlets.iter().map(|inlet| inlet.row_bytes.average()).sum();
         ((caps.bytes / row.max(1)) as usize).clamp(1, caps.rows.max(1))
     }
 
@@ -64,9 +69,19 @@ impl Assembler {
         caps: Caps,
     ) -> Result<Option<RecordBatch>> {
         match matches {
-            Matches::Pairs { left, right } => self.next_pairs(left, right, at, caps),
+            Matches::Pairs { left, right } => self.next_rows(&[left, right], at, caps),
+            Matches::Tuples { rows } => {
+                let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+                self.next_rows(&rows, at, caps)
+            }
             Matches::Slices { rows, slices, sliced } => {
-                self.next_slices(rows, slices, *sliced, at, caps)
+                let mut all: [&[u32]; 2] = [rows, rows];
+                all[sliced.number()] = &[];
+                self.next_slices(&all, slices, sliced.number(), at, caps)
+            }
+            Matches::Runs { rows, slices, sliced } => {
+                let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+                self.next_slices(&rows, slices, *sliced, at, caps)
             }
         }
     }
@@ -77,49 +92,64 @@ impl Assembler {
         std::iter::from_fn(|| self.next_batch(matches, &mut at, caps).transpose()).collect()
     }
 
-    fn next_pairs(
+    /// The next batch of rows that belong together one by one, `rows` having those of each input.
+    fn next_rows(
         &self,
-        left: &[u32],
-        right: &[u32],
+        rows: &[&[u32]],
         at: &mut Cursor,
         caps: Caps,
     ) -> Result<Option<RecordBatch>> {
-        let begin = at.entry;
-        if begin == left.len() {
+        let (begin, len) = (at.entry, rows.first().map_or(0, |rows| rows.len()));
+        if begin == len {
             return Ok(None);
         }
-        let most = (left.len() - begin).min(caps.rows);
-        let mut bytes = 0;
-        let fits = (begin..begin + most).take_while(|&i| {
-            bytes += self.left.row_bytes.of(left[i]) + self.right.row_bytes.of(right[i]);
-            bytes <= caps.bytes
-        });
-        let rows = begin..begin + fits.count().max(1);
-        at.entry = rows.end;
-        let left = Selection::Rows(Picked::new(&left[rows.clone()]));
-        let right = Selection::Rows(Picked::new(&right[rows.clone()]));
-        self.build(rows.len(), &left, &right).map(Some)
+        let most = (len - begin).min(caps.rows);
+        let row_bytes = |at: usize| -> u64 {
+            self.inlets.iter().zip(rows).map(|(inlet, rows)| inlet.row_bytes.of(rows[at])).sum()
+        };
+        let widths = self.inlets.iter().map(|inlet| inlet.row_bytes.fixed());
+        let fits = match widths.sum::<Option<u64>>() {
+            Some(width) => (caps.bytes / width.max(1)).min(most as u64) as usize,
+            None => {
+                let mut bytes = 0;
+                let fitting = (begin..begin + most).take_while(|&at| {
+                    bytes += row_bytes(at);
+                    bytes <= caps.bytes
+                });
+                fitting.count()
+            }
+        };
+        let range = begin..begin + fits.max(1);
+        at.entry = range.end;
+        let picked = rows.iter().map(|rows| Picked::new(&rows[range.clone()]));
+        let selections: Vec<Selection> = picked.map(Selection::Rows).collect();
+        self.build(range.len(), &selections).map(Some)
     }
 
+    /// The next batch of slices of the input numbered `sliced`, beside rows of the others.
     fn next_slices(
         &self,
-        rows: &[u32],
+        rows: &[&[u32]],
         slices: &[Range<u32>],
-        sliced: Side,
+        sliced: usize,
         at: &mut Cursor,
         caps: Caps,
     ) -> Result<Option<RecordBatch>> {
-        let (mut picked, mut parts) = (Vec::new(), Vec::new());
+        let mut picked = vec![Vec::new(); rows.len()];
+        let mut parts = Vec::new();
         let (mut len, mut bytes) = (0, 0);
-        while at.entry < rows.len() {
-            let (row, slice) = (rows[at.entry], &slices[at.entry]);
+        while at.entry < slices.len() {
+            let slice = &slices[at.entry];
             let rest = slice.start + at.within..slice.end;
             if rest.is_empty() {
                 *at = Cursor { entry: at.entry + 1, within: 0 };
                 continue;
             }
+            let beside = self.inlets.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
+            let beside = beside.map(|(inlet, rows)| inlet.row_bytes.of(rows[at.entry])).sum();
+            let space = caps.rows.max(1) - len;
             let free = caps.bytes.saturating_sub(bytes);
-            let mut fits = self.fitting(row, &rest, sliced, caps.rows.max(1) - len, free);
+            let mut fits = self.fitting(&rest, sliced, beside, space, free);
             if fits == 0 {
                 if len > 0 {
                     break;
@@ -127,44 +157,44 @@ impl Assembler {
                 fits = 1;
             }
             let part = rest.start..rest.start + fits as u32;
-            bytes += self.slice_bytes(row, &part, sliced);
+            bytes += self.slice_bytes(&part, sliced, beside);
             len += fits;
             at.within += fits as u32;
-            picked.push(row);
+            for (picked, rows) in picked.iter_mut().zip(rows).filter(|(_, rows)| !rows.is_empty()) {
+                picked.push(rows[at.entry]);
+            }
             parts.push(part);
         }
         if len == 0 {
             return Ok(None);
         }
-        let repeated = Selection::Repeated { rows: &picked, slices: &parts };
-        let copied = Selection::Slices(&parts);
-        let batch = match sliced {
-            Side::Right => self.build(len, &repeated, &copied),
-            Side::Left => self.build(len, &copied, &repeated),
+        let selection = |(input, rows): (usize, _)| match input == sliced {
+            true => Selection::Slices(&parts),
+            false => Selection::Repeated { rows, slices: &parts },
         };
-        batch.map(Some)
+        let selections: Vec<Selection> =
+            picked.iter().map(Vec::as_slice).enumerate().map(selection).collect();
+        self.build(len, &selections).map(Some)
     }
 
-    /// Bytes of `row` repeated beside `slice`.
-    fn slice_bytes(&self, row: u32, slice: &Range<u32>, sliced: Side) -> u64 {
-        let (repeated, copied) = match sliced {
-            Side::Right => (&self.left, &self.right),
-            Side::Left => (&self.right, &self.left),
-        };
-        slice.len() as u64 * repeated.row_bytes.of(row) + copied.row_bytes.of_range(slice)
+    /// Bytes of `slice` of the input numbered `sliced`, with `beside` bytes beside each row.
+    fn slice_bytes(&self, slice: &Range<u32>, sliced: usize, beside: u64) -> u64 {
+        slice.len() as u64 * beside + self.inlets[sliced].row_bytes.of_range(slice)
     }
 
-    /// How many rows of `slice`, each beside `row`, fit into `space` rows and `bytes`.
+    /// How many rows of `slice`, with `beside` bytes beside each, fit into `space` rows and
+    /// `bytes`.
     fn fitting(
         &self,
-        row: u32,
         slice: &Range<u32>,
-        sliced: Side,
+        sliced: usize,
+        beside: u64,
         space: usize,
         bytes: u64,
     ) -> usize {
-        let size =
-            |rows: usize| self.slice_bytes(row, &(slice.start..slice.start + rows as u32), sliced);
+        let size = |rows: usize| {
+            self.slice_bytes(&(slice.start..slice.start + rows as u32), sliced, beside)
+        };
         let most = slice.len().min(space);
         if size(most) <= bytes {
             return most;
@@ -178,17 +208,17 @@ impl Assembler {
         fits
     }
 
-    fn build(&self, rows: usize, left: &Selection, right: &Selection) -> Result<RecordBatch> {
+    /// A batch of what is selected of each input.
+    fn build(&self, rows: usize, selections: &[Selection]) -> Result<RecordBatch> {
         let column = |source: &Source| match *source {
-            Source::Left(index) => self.column(&self.left, index, left, rows),
-            Source::Right(index) => self.column(&self.right, index, right, rows),
+            Source::Column { input, index } => self.column(input, index, selections, rows),
             Source::Either(ours, theirs) => {
-                let of_left = self.column(&self.left, ours, left, rows)?;
-                let Selection::Rows(picked) = left else { return Ok(of_left) };
+                let of_left = self.column(0, ours, selections, rows)?;
+                let Selection::Rows(picked) = &selections[0] else { return Ok(of_left) };
                 if !picked.rows.contains(&NO_ROW) {
                     return Ok(of_left);
                 }
-                let of_right = self.column(&self.right, theirs, right, rows)?;
+                let of_right = self.column(1, theirs, selections, rows)?;
                 let has_left: BooleanArray =
                     picked.rows.iter().map(|&row| Some(row != NO_ROW)).collect();
                 Ok(zip(&has_left, &of_left, &of_right)?)
@@ -201,12 +231,13 @@ impl Assembler {
 
     fn column(
         &self,
-        side: &Inlet,
+        input: usize,
         index: usize,
-        selection: &Selection,
+        selections: &[Selection],
         rows: usize,
     ) -> Result<ArrayRef> {
-        let field = side.table.schema().field(index);
-        gather(field, &side.columns[index], &side.table, selection, rows)
+        let Inlet { table, columns, .. } = &self.inlets[input];
+        let field = table.schema().field(index);
+        gather(field, &columns[index], table, &selections[input], rows)
     }
 }

@@ -11,26 +11,23 @@ use crate::{Error, Result};
 /// Where an output column comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// This column of the left input.
-    Left(usize),
-    /// This column of the right input.
-    Right(usize),
+    /// This column of an input.
+    Column {
+        /// The input's number.
+        input: usize,
+        /// The column's number.
+        index: usize,
+    },
     /// An equality column: of the left input, and where there is no left row, of the right one.
     Either(usize, usize),
 }
 
 impl Source {
-    pub(super) fn left(&self) -> Option<usize> {
+    /// Which column of `input` is needed, if any.
+    pub(super) fn of(&self, input: usize) -> Option<usize> {
         match *self {
-            Self::Left(index) | Self::Either(index, _) => Some(index),
-            Self::Right(_) => None,
-        }
-    }
-
-    pub(super) fn right(&self) -> Option<usize> {
-        match *self {
-            Self::Right(index) | Self::Either(_, index) => Some(index),
-            Self::Left(_) => None,
+            Self::Column { input: owner, index } => (owner == input).then_some(index),
+            Self::Either(left, right) => [left, right].get(input).copied(),
         }
     }
 }
@@ -78,7 +75,7 @@ impl Layout {
                 sources.push(Source::Either(index, twin));
             } else {
                 fields.push(padded(field, pads_left));
-                sources.push(Source::Left(index));
+                sources.push(Source::Column { input: 0, index });
             }
         }
         let has_right = !matches!(kind, JoinKind::Semi | JoinKind::Anti);
@@ -100,7 +97,36 @@ impl Layout {
                 )));
             }
             fields.push(padded(field, pads_right).with_name(name));
-            sources.push(Source::Right(index));
+            sources.push(Source::Column { input: 1, index });
+        }
+        Ok(Self { schema: Arc::new(Schema::new(fields)), sources })
+    }
+
+    /// The layout of an inner join of any number of inputs. `by` has the equality columns of each
+    /// input, which come out once, as the first input's. A name that an earlier input has too gets
+    /// `suffix` and the number of its input.
+    pub fn of_many(inputs: &[SchemaRef], by: &[Vec<usize>], suffix: &str) -> Result<Self> {
+        let mut taken = HashSet::new();
+        let (mut fields, mut sources) = (Vec::new(), Vec::new());
+        for (input, schema) in inputs.iter().enumerate() {
+            for (index, field) in schema.fields().iter().enumerate() {
+                if input > 0 && by[input].contains(&index) {
+                    continue;
+                }
+                let mut name = field.name().clone();
+                if inputs[..input].iter().any(|earlier| earlier.index_of(&name).is_ok()) {
+                    name = format!("{name}{suffix}{input}");
+                }
+                if !taken.insert(name.clone()) {
+                    return Err(Error::invalid(format!(
+                        "column {:?} of input {input} would come out as {name:?}, a name that is \
+                         taken: choose another suffix (now {suffix:?}) or rename the column",
+                        field.name()
+                    )));
+                }
+                fields.push(field.as_ref().clone().with_name(name));
+                sources.push(Source::Column { input, index });
+            }
         }
         Ok(Self { schema: Arc::new(Schema::new(fields)), sources })
     }

@@ -11,6 +11,16 @@ pub enum Side {
     Right,
 }
 
+impl Side {
+    /// Its number among the inputs.
+    pub(super) fn number(self) -> usize {
+        match self {
+            Self::Left => 0,
+            Self::Right => 1,
+        }
+    }
+}
+
 /// Rows that belong together, in output order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Matches {
@@ -30,6 +40,21 @@ pub enum Matches {
         /// Whose rows the slices are.
         sliced: Side,
     },
+    /// Like pairs, of any number of inputs: `rows[input][i]` belong together, for each `i`.
+    Tuples {
+        /// Rows of each input; none is padded.
+        rows: Vec<Vec<u32>>,
+    },
+    /// Like slices, of any number of inputs: `rows[input][i]`, for all inputs but one, go with
+    /// every row of `slices[i]` of that one.
+    Runs {
+        /// Rows of each input; the sliced one's are empty.
+        rows: Vec<Vec<u32>>,
+        /// Contiguous rows of the sliced input.
+        slices: Vec<Range<u32>>,
+        /// The number of the sliced input.
+        sliced: usize,
+    },
 }
 
 impl Matches {
@@ -37,7 +62,10 @@ impl Matches {
     pub fn len(&self) -> usize {
         match self {
             Self::Pairs { left, .. } => left.len(),
-            Self::Slices { slices, .. } => slices.iter().map(ExactSizeIterator::len).sum(),
+            Self::Tuples { rows } => rows.first().map_or(0, Vec::len),
+            Self::Slices { slices, .. } | Self::Runs { slices, .. } => {
+                slices.iter().map(ExactSizeIterator::len).sum()
+            }
         }
     }
 
@@ -60,10 +88,22 @@ impl Matches {
                 rows.extend(more_rows);
                 slices.extend(more_slices);
             }
+            (Self::Tuples { rows }, Self::Tuples { rows: more }) => extend_each(rows, more),
+            (
+                Self::Runs { rows, slices, sliced },
+                Self::Runs { rows: more_rows, slices: more_slices, sliced: more_sliced },
+            ) if *sliced == more_sliced => {
+                extend_each(rows, more_rows);
+                slices.extend(more_slices);
+            }
             (_, more) => return Some(more),
         }
         None
     }
+}
+
+fn extend_each(rows: &mut [Vec<u32>], more: Vec<Vec<u32>>) {
+    rows.iter_mut().zip(more).for_each(|(rows, more)| rows.extend(more));
 }
 
 /// How far matches have been assembled: an entry, and how much of its slice.

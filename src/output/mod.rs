@@ -1,7 +1,8 @@
 //! Matches become record batches: lazily, capped in rows and bytes, padded with nulls.
 //!
 //! A kernel reports which rows belong together as [`Matches`], in one of two forms: index pairs,
-//! or for each row of one table a contiguous slice of the other, which is in key order. An
+//! or for each row of one table a contiguous slice of the other, which is in key order; and in
+//! the same two forms for more than two inputs. An
 //! [`Assembler`] turns them into batches of the [`Layout`] that the join promised, each within
 //! [`Caps`]. [`BatchStream`] runs a join's tasks and hands batches out one at a time.
 //!

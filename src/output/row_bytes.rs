@@ -55,6 +55,11 @@ impl RowBytes {
         fixed + self.running[rows.end as usize] - self.running[rows.start as usize]
     }
 
+    /// Bytes of every row, where all have the same.
+    pub(super) fn fixed(&self) -> Option<u64> {
+        self.running.is_empty().then_some(self.fixed)
+    }
+
     /// Bytes of an average row.
     pub(super) fn average(&self) -> u64 {
         let rows = self.running.len().saturating_sub(1).max(1) as u64;

@@ -90,6 +90,11 @@ impl BatchStream {
         })
     }
 
+    /// The same stream, of a run that began earlier.
+    pub(crate) fn begun_at(self, begun: Instant) -> Self {
+        Self { begun, ..self }
+    }
+
     /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
         self.assembler.schema()

@@ -86,6 +86,12 @@ impl Loads {
         add(&self.output, matches);
     }
 
+    /// Adds the loads of a part of the same work.
+    pub fn add_all(&self, other: &Self) {
+        self.add_input(&other.input.each_ref().map(|load| load.load(Ordering::Relaxed)));
+        self.add_output(&other.output.each_ref().map(|load| load.load(Ordering::Relaxed)));
+    }
+
     /// Greatest input ÷ average input.
     pub fn balance_in(&self) -> f64 {
         ratio(&self.input)

@@ -9,14 +9,14 @@
 //! | `nested_loop` | every pair is compared | left row, then right row |
 //! | `prefap`, `ftj`, `cfs`, `obt`, `rbm` | pairs of partitions are compared | left partition, right partition, then rows |
 //!
-//! [`WindowJoin`] joins streams window by window, [`chain_pairwise`] joins chains of inputs
-//! (`r >= s < t`) step by step.
+//! [`WindowJoin`] joins streams window by window; a [`ChainPlan`] joins chains of inputs
+//! (`r >= s < t`).
 
 mod auto;
 mod balance;
+mod chain;
 mod layered_bits;
 mod nested_loop;
-mod pairwise;
 mod partitioned;
 mod plan;
 mod ranked;
@@ -26,7 +26,7 @@ mod slices;
 mod sweep;
 mod window;
 
-pub use pairwise::{ChainInput, ChainStep, PairwiseChain, Tuples, chain_pairwise};
+pub use chain::{ChainPlan, ChainSpec};
 pub use partitioned::{PartitionedOptions, Repartition};
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};
 pub use window::{Input, Rest, WindowJoin};

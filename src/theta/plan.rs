@@ -107,7 +107,7 @@ impl Algorithm {
         Ok(())
     }
 
-    fn out_of_scope(self, found: &str) -> Error {
+    pub(super) fn out_of_scope(self, found: &str) -> Error {
         Error::unsupported(format!(
             "algorithm={:?} joins by exactly one of <, <=, > and >=, {found}: use the default \
              algorithm",
@@ -132,11 +132,18 @@ pub struct ThetaSpec {
 }
 
 /// A comparison between columns by number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BoundTerm {
     pub left: usize,
     pub comparison: Comparison,
     pub right: usize,
+}
+
+impl BoundTerm {
+    /// The same with the sides exchanged.
+    pub fn turned(&self) -> Self {
+        Self { left: self.right, comparison: self.comparison.turned(), right: self.left }
+    }
 }
 
 /// A request that fits its inputs.

@@ -149,7 +149,7 @@ impl Tally {
         pairs: u64,
         loads: Option<Arc<Loads>>,
     ) -> Arc<Self> {
-        run.control.expect(pairs);
+        run.control.expect_more(pairs);
         run.metrics.add("rows_left", given[0].rows as u64);
         run.metrics.add("rows_right", given[1].rows as u64);
         let bits = |side: &SideKeys| {
@@ -220,7 +220,8 @@ pub(super) fn stream(
     BatchStream::new(assembler, match_tasks(keys, products, tally), &run)
 }
 
-fn match_tasks(
+/// The tasks that find the matches of `products`.
+pub(super) fn match_tasks(
     keys: Arc<PairKeys>,
     products: impl Iterator<Item = Product> + Send + 'static,
     tally: Arc<Tally>,

@@ -192,30 +192,38 @@ pub(super) fn slices_of(
     terms: &[(usize, Comparison)],
     sliced: Side,
 ) -> SlicePart {
-    let of = |place: u32| {
-        let place = place as usize;
-        let group = driving.groups.as_ref().map(|ids| ids[place]);
-        let mut range = order.all(group);
-        let mut hole = None;
-        for &(column, comparison) in terms {
-            let rank = driving.columns[column][place];
-            range = order.narrow(range, rank, comparison);
-            if comparison == Comparison::NotEqual {
-                hole = Some(rank);
-            }
-            if range.is_empty() {
-                return [0..0, 0..0];
-            }
-        }
-        match hole {
-            Some(rank) => {
-                let equal = order.equal(&range, rank);
-                [range.start..equal.start, equal.end..range.end]
-            }
-            None => [range, 0..0],
-        }
-    };
+    let of = |place: u32| partners(driving, place, order, terms);
     SlicePart::new((0..driving.len() as u32).into_par_iter(), sliced, of)
+}
+
+/// The positions that `place` goes with under all `terms`, of which one may be `!=`.
+pub(super) fn partners(
+    driving: &RankedSide,
+    place: u32,
+    order: &KeyOrder,
+    terms: &[(usize, Comparison)],
+) -> [Range<u32>; 2] {
+    let place = place as usize;
+    let group = driving.groups.as_ref().map(|ids| ids[place]);
+    let mut range = order.all(group);
+    let mut hole = None;
+    for &(column, comparison) in terms {
+        let rank = driving.columns[column][place];
+        range = order.narrow(range, rank, comparison);
+        if comparison == Comparison::NotEqual {
+            hole = Some(rank);
+        }
+        if range.is_empty() {
+            return [0..0, 0..0];
+        }
+    }
+    match hole {
+        Some(rank) => {
+            let equal = order.equal(&range, rank);
+            [range.start..equal.start, equal.end..range.end]
+        }
+        None => [range, 0..0],
+    }
 }
 
 /// The term as the sliced side's partner reads it: driving column, comparison.

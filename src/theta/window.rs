@@ -13,25 +13,30 @@
 //!
 //! Order of the output: window by window, within each as its algorithm has it. How the input is
 //! cut into batches changes nothing. Windows are by count, so there is neither watermark nor
-//! lateness. Memory: the windows that wait, on the account of a budget, and one output batch per
-//! thread; [`push`](WindowJoin::push) joins nothing, [`poll`](WindowJoin::poll) computes what is
-//! asked for.
+//! lateness. Inner joins only: a window without a counterpart gives nothing.
+//!
+//! [`push`](WindowJoin::push) joins nothing and never waits, [`poll`](WindowJoin::poll) computes
+//! what is asked for. Memory: the windows that wait (for rows of the other stream, or to be
+//! polled), on the account of a budget, and one output batch per thread. After an error nothing is
+//! lost: what could not be pushed was not taken, and the windows of a poll that failed or was
+//! stopped are joined again by the next one, which goes on where the last one got to.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::balance::Loads;
 use super::partitioned::Partitioned;
 use super::plan::ThetaPlan;
 use crate::budget::{Budget, Reservation};
 use crate::control::Control;
-use crate::metrics::Metric;
+use crate::metrics::{Metric, Metrics};
 use crate::operator::{Plan, Run};
 use crate::output::BatchStream;
+use crate::predicate::JoinKind;
 use crate::table::Table;
 use crate::{Error, Result};
 
@@ -45,6 +50,20 @@ pub enum Input {
 }
 
 impl Input {
+    const BOTH: [Self; 2] = [Self::Left, Self::Right];
+
+    /// The input called `name`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::BOTH.into_iter().find(|input| input.name() == name)
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Left => "left",
@@ -55,20 +74,22 @@ impl Input {
 
 /// A theta join of two streams, window by window. See the module's text.
 pub struct WindowJoin {
-    plan: ThetaPlan,
+    /// Unknown until both schemas are.
+    plan: Option<ThetaPlan>,
     window: usize,
     run: Run,
     budget: Budget,
     sides: [Windows; 2],
-    /// The pair of windows that is being joined, and its output.
-    current: Option<(BatchStream, [Window; 2])>,
-    loads: Arc<Loads>,
+    /// The pair of windows that is being joined.
+    current: Option<Pair>,
+    loads: Loads,
     seconds: f64,
 }
 
 /// The windows of one side that wait: all full but the last.
+#[derive(Default)]
 struct Windows {
-    schema: SchemaRef,
+    schema: Option<SchemaRef>,
     waiting: VecDeque<Window>,
 }
 
@@ -80,55 +101,76 @@ struct Window {
     held: Vec<Arc<Reservation>>,
 }
 
+/// Two windows that are joined; what is measured counts when all of it is done.
+struct Pair {
+    windows: [Window; 2],
+    /// Gone after an error: begun again when it is next asked for.
+    stream: Option<BatchStream>,
+    metrics: Arc<Metrics>,
+    loads: Arc<Loads>,
+    /// Rows that were handed out.
+    handed: usize,
+    /// Rows that come out again before new ones do.
+    again: usize,
+}
+
 impl WindowJoin {
-    /// A join of windows of `window` rows by `plan`, over streams of these schemas. `run` says how
-    /// and collects the metrics of all windows; its limit is not heeded. Rows that wait reserve
-    /// memory from `budget`.
-    pub fn new(
-        plan: ThetaPlan,
-        left: &Schema,
-        right: &Schema,
-        window: usize,
-        run: Run,
-        budget: Budget,
-    ) -> Result<Self> {
+    /// A join of windows of `window` rows. `run` says how and collects the metrics of all windows;
+    /// its limit is not heeded. Rows that wait reserve memory from `budget`.
+    pub fn new(window: usize, run: Run, budget: Budget) -> Result<Self> {
         if window == 0 {
             return Err(Error::invalid("window=0; expected at least 1 row"));
         }
-        let sides = [left, right]
-            .map(|schema| Windows { schema: Arc::new(schema.clone()), waiting: VecDeque::new() });
-        let run = Run { limit: None, ..run };
         Ok(Self {
-            plan,
+            plan: None,
             window,
-            run,
+            run: Run { limit: None, ..run },
             budget,
-            sides,
+            sides: Default::default(),
             current: None,
-            loads: Arc::default(),
+            loads: Loads::default(),
             seconds: 0.0,
         })
     }
 
-    /// The schema of every batch that comes out.
-    pub fn schema(&self) -> &SchemaRef {
-        self.plan.schema()
-    }
-
-    /// Takes the next rows of one stream. If they do not fit the budget, nothing is taken: poll,
-    /// then push again.
-    pub fn push(&mut self, input: Input, batch: &RecordBatch) -> Result<()> {
-        let side = &mut self.sides[input as usize];
-        if batch.schema().fields() != side.schema.fields() {
-            return Err(Error::invalid(format!(
-                "{} batch has columns {:?}; expected {:?}",
-                input.name(),
-                batch.schema().fields(),
-                side.schema.fields()
+    /// Says how windows are joined, and the schemas of the two streams. Rows may be pushed before;
+    /// they wait.
+    pub fn describe(&mut self, plan: ThetaPlan, schemas: [SchemaRef; 2]) -> Result<()> {
+        if plan.spec.kind != JoinKind::Inner {
+            return Err(Error::unsupported(format!(
+                "windows are joined by how=\"inner\" only, not how={:?}",
+                plan.spec.kind.name()
             )));
         }
-        let what = format!("rows of the {} stream that wait for a window", input.name());
+        for ((side, schema), input) in self.sides.iter().zip(&schemas).zip(Input::BOTH) {
+            side.check(input, schema)?;
+        }
+        self.plan = Some(plan);
+        self.sides.iter_mut().zip(schemas).for_each(|(side, schema)| side.schema = Some(schema));
+        Ok(())
+    }
+
+    /// The schema of every batch that comes out, once it is known.
+    pub fn schema(&self) -> Option<&SchemaRef> {
+        self.plan.as_ref().map(Plan::schema)
+    }
+
+    /// Heeds `control` from now on: the one before may have been stopped.
+    pub fn watch(&mut self, control: Arc<Control>) {
+        self.run.control = control;
+    }
+
+    /// Takes the next rows of one stream. If they do not fit the budget, nothing is taken.
+    pub fn push(&mut self, input: Input, batch: &RecordBatch) -> Result<()> {
+        self.sides[input as usize].check(input, &batch.schema())?;
+        let advice = match self.is_ready(|first| first.rows == self.window) {
+            true => "windows are ready: poll, then push again".into(),
+            false => format!("what is held waits for rows of the {} stream", input.other().name()),
+        };
+        let what = format!("the next batch of the {} stream ({advice})", input.name());
         let held = Arc::new(self.budget.reserve(what, bytes(batch))?);
+        let side = &mut self.sides[input as usize];
+        side.schema.get_or_insert_with(|| batch.schema());
         let mut begin = 0;
         while begin < batch.num_rows() {
             if side.waiting.back().is_none_or(|last| last.rows == self.window) {
@@ -147,15 +189,20 @@ impl WindowJoin {
     /// The next batch of the windows that are ready; `None` if more rows must be pushed first.
     pub fn poll(&mut self) -> Result<Option<RecordBatch>> {
         let window = self.window;
-        self.advance(|first| first.is_some_and(|first| first.rows == window))
+        self.advance(|first| first.rows == window)
     }
 
     /// Ends both streams: the rest of the output, computed as it is asked for.
     pub fn finish(self) -> Rest {
-        Rest { join: Some(self) }
+        Rest { join: self }
     }
 
-    fn advance(&mut self, ready: impl Fn(Option<&Window>) -> bool) -> Result<Option<RecordBatch>> {
+    /// Whether both streams have a first window, and `ready` says that it is.
+    fn is_ready(&self, ready: impl Fn(&Window) -> bool) -> bool {
+        self.sides.iter().all(|side| side.waiting.front().is_some_and(&ready))
+    }
+
+    fn advance(&mut self, ready: impl Fn(&Window) -> bool) -> Result<Option<RecordBatch>> {
         let begun = Instant::now();
         let next = self.next_batch(ready);
         self.seconds += begun.elapsed().as_secs_f64();
@@ -163,44 +210,37 @@ impl WindowJoin {
         next
     }
 
-    fn next_batch(
-        &mut self,
-        ready: impl Fn(Option<&Window>) -> bool,
-    ) -> Result<Option<RecordBatch>> {
+    fn next_batch(&mut self, ready: impl Fn(&Window) -> bool) -> Result<Option<RecordBatch>> {
+        let Some(plan) = &self.plan else { return Ok(None) };
         loop {
-            if let Some((stream, _)) = &mut self.current {
-                match stream.next() {
-                    Some(Ok(batch)) => return Ok(Some(batch)),
-                    ended => {
-                        self.current = None;
-                        ended.transpose()?;
-                    }
+            if let Some(mut pair) = self.current.take() {
+                let next = pair.next(plan, &self.sides, &self.run);
+                if let Ok(None) = next {
+                    self.count(&pair);
+                } else {
+                    self.current = Some(pair);
+                    return next;
                 }
             }
-            if !self.sides.iter().all(|side| ready(side.waiting.front())) {
+            if !self.is_ready(&ready) {
                 return Ok(None);
             }
-            let pair = self.sides.each_mut().map(|side| side.waiting.pop_front());
-            let [Some(left), Some(right)] = pair else { return Ok(None) };
-            let stream = self.join(&left, &right)?;
-            self.current = Some((stream, [left, right]));
+            let windows = self.sides.each_mut().map(|side| side.waiting.pop_front());
+            let [Some(left), Some(right)] = windows else { return Ok(None) };
+            self.current = Some(Pair::new([left, right]));
         }
     }
 
-    fn join(&self, left: &Window, right: &Window) -> Result<BatchStream> {
-        let table = |input: Input, window: &Window| {
-            let schema = Arc::clone(&self.sides[input as usize].schema);
-            Table::new(input.name(), schema, window.batches.clone()).map(Arc::new)
-        };
-        let (left, right) = (table(Input::Left, left)?, table(Input::Right, right)?);
-        let run =
-            Run { control: Arc::new(Control::part_of(&self.run.control)), ..self.run.clone() };
-        self.run.metrics.add("windows", 1);
-        if self.plan.spec.algorithm.options().is_some() {
-            let join = Partitioned::new(self.plan.clone(), left, right)?;
-            return join.stream_with(&run, Arc::clone(&self.loads));
+    /// Adds what was measured of a pair that is done.
+    fn count(&self, pair: &Pair) {
+        let metrics = &self.run.metrics;
+        metrics.add("windows", 1);
+        metrics.add_all(&pair.metrics);
+        self.loads.add_all(&pair.loads);
+        if self.plan.as_ref().is_some_and(|plan| plan.spec.algorithm.options().is_some()) {
+            metrics.set("load_balance_in", Metric::Real(self.loads.balance_in()));
+            metrics.set("load_balance_out", Metric::Real(self.loads.balance_out()));
         }
-        self.plan.bind(&[left, right])?.stream(&run)
     }
 
     /// Counts the rows of windows that have no counterpart.
@@ -215,20 +255,109 @@ impl WindowJoin {
     }
 }
 
+impl Windows {
+    /// Whether rows of `schema` go with those that wait.
+    fn check(&self, input: Input, schema: &Schema) -> Result<()> {
+        let columns = |schema: &Schema| {
+            let column = |field: &Arc<Field>| {
+                let null = if field.is_nullable() { "" } else { ", never null" };
+                format!("{:?} ({}{null})", field.name(), field.data_type())
+            };
+            schema.fields().iter().map(column).collect::<Vec<_>>().join(", ")
+        };
+        match &self.schema {
+            Some(known) if known.fields() != schema.fields() => Err(Error::invalid(format!(
+                "{} batch has the columns {}; expected those of the first batch: {}",
+                input.name(),
+                columns(schema),
+                columns(known)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Pair {
+    fn new(windows: [Window; 2]) -> Self {
+        let (metrics, loads) = Default::default();
+        Self { windows, stream: None, metrics, loads, handed: 0, again: 0 }
+    }
+
+    /// The next rows that were not handed out before; `None` when all were.
+    fn next(
+        &mut self,
+        plan: &ThetaPlan,
+        sides: &[Windows; 2],
+        run: &Run,
+    ) -> Result<Option<RecordBatch>> {
+        loop {
+            let stream = match &mut self.stream {
+                Some(stream) => stream,
+                None => {
+                    let begun = self.begin(plan, sides, run)?;
+                    self.stream.insert(begun)
+                }
+            };
+            match stream.next() {
+                Some(Ok(batch)) => {
+                    let before = self.again.min(batch.num_rows());
+                    self.again -= before;
+                    let batch = batch.slice(before, batch.num_rows() - before);
+                    self.handed += batch.num_rows();
+                    if batch.num_rows() > 0 {
+                        return Ok(Some(batch));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.stream = None;
+                    return Err(error);
+                }
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Begins to join the windows, from the first row on: the order is always the same.
+    fn begin(&mut self, plan: &ThetaPlan, sides: &[Windows; 2], run: &Run) -> Result<BatchStream> {
+        (self.metrics, self.loads) = Default::default();
+        self.again = self.handed;
+        let table = |input: Input| {
+            let side = input as usize;
+            let (schema, batches) = (sides[side].schema.clone(), &self.windows[side].batches);
+            let schema = schema.ok_or_else(|| Error::internal("a window without a schema"))?;
+            Table::new(input.name(), schema, batches.clone()).map(Arc::new)
+        };
+        let tables = [table(Input::Left)?, table(Input::Right)?];
+        let control = Arc::new(Control::part_of(&run.control));
+        let run = Run { control, metrics: Arc::clone(&self.metrics), ..run.clone() };
+        if plan.spec.algorithm.options().is_some() {
+            let [left, right] = tables;
+            let join = Partitioned::new(plan.clone(), left, right)?;
+            return join.stream_with(&run, Arc::clone(&self.loads));
+        }
+        plan.bind(&tables)?.stream(&run)
+    }
+}
+
 /// The output that is left when both streams have ended.
 pub struct Rest {
-    join: Option<WindowJoin>,
+    join: WindowJoin,
+}
+
+impl Rest {
+    /// Heeds `control` from now on, see [`WindowJoin::watch`].
+    pub fn watch(&mut self, control: Arc<Control>) {
+        self.join.watch(control);
+    }
 }
 
 impl Iterator for Rest {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.join.as_mut()?.advance(|first| first.is_some()).transpose();
-        if !matches!(next, Some(Ok(_)))
-            && let Some(mut join) = self.join.take()
-        {
-            join.leave();
+        let next = self.join.advance(|_| true).transpose();
+        if next.is_none() {
+            self.join.leave();
         }
         next
     }

@@ -29,6 +29,22 @@ pub fn pairs(left: &[Row], right: &[Row], terms: &[OracleTerm], by: &[&str]) -> 
     found
 }
 
+/// Every tuple of a row per input that satisfies all terms between neighbours (`links[i]` between
+/// inputs i and i + 1) and is equal in all `by` columns.
+pub fn tuples(inputs: &[Vec<Row>], links: &[Vec<OracleTerm>], by: &[&str]) -> Vec<Vec<Row>> {
+    let mut found: Vec<Vec<Row>> = inputs[0].iter().map(|row| vec![row.clone()]).collect();
+    for (input, terms) in inputs[1..].iter().zip(links) {
+        let longer = |tuple: Vec<Row>| {
+            let last = tuple[tuple.len() - 1].clone();
+            let partners = pairs(&[last], input, terms, by);
+            let longer = partners.into_iter().map(move |(_, row)| [&tuple[..], &[row]].concat());
+            longer.collect::<Vec<_>>()
+        };
+        found = found.into_iter().flat_map(longer).collect();
+    }
+    found
+}
+
 /// What a join of `kind` gives, from its matching pairs.
 pub fn outcome(kind: JoinKind, left: &[Row], right: &[Row], pairs: &[(Row, Row)]) -> Vec<Joined> {
     let matched = |l: &&Row| pairs.iter().any(|(other, _)| other.id == l.id);
@@ -57,7 +73,7 @@ fn satisfies(ordering: Ordering, comparison: Comparison) -> bool {
 }
 
 /// `None` where either is null.
-fn compare(left: &Row, a: &str, right: &Row, b: &str) -> Option<Ordering> {
+pub fn compare(left: &Row, a: &str, right: &Row, b: &str) -> Option<Ordering> {
     match (a, b) {
         ("text", "text") => Some(left.text.as_ref()?.cmp(right.text.as_ref()?)),
         _ => Some(order_numbers(number(left, a)?, number(right, b)?)),

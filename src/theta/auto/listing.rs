@@ -141,7 +141,7 @@ pub(super) fn match_tasks(
 }
 
 /// `table` with its rows in another order.
-fn reordered(table: &Arc<Table>, rows: Vec<u32>) -> Result<Table> {
+pub(in crate::theta) fn reordered(table: &Arc<Table>, rows: Vec<u32>) -> Result<Table> {
     let schema = table.schema();
     let nothing = Arc::new(Table::new("no", Arc::new(Schema::empty()), vec![])?);
     let layout = Layout::new(schema, nothing.schema(), &[], JoinKind::Semi, "")?;

@@ -36,6 +36,7 @@ use crate::predicate::JoinKind;
 use crate::table::Table;
 use crate::workers::pool;
 use crate::{Error, Result};
+pub(super) use listing::reordered;
 use listing::{Alone, Named, Names, match_tasks};
 use strategy::Prepared;
 

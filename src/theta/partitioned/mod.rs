@@ -150,7 +150,8 @@ impl Operator for Partitioned {
     }
 }
 
-fn describe(algorithm: Algorithm) -> String {
+/// An algorithm and its options, for people to read.
+pub(super) fn describe(algorithm: Algorithm) -> String {
     let name = algorithm.name();
     let Some(options) = algorithm.options() else { return name.into() };
     let mut text = format!("{name}: {} partitions a side", options.partitions);
@@ -161,7 +162,7 @@ fn describe(algorithm: Algorithm) -> String {
     };
     if let Algorithm::Prefap(_) = algorithm {
         add(options.prefilter, ", prefiltered");
-        add(options.amalgamate, ", amalgamated");
+        add(options.amalgamation, ", amalgamated");
     }
     if let Algorithm::Prefap(_) | Algorithm::Ftj(_) = algorithm {
         add(options.repartition == Repartition::Once, ", oversized ones split once");

@@ -8,7 +8,7 @@ pub struct PartitionedOptions {
     /// Prefap only: drop rows that the other side's extremes rule out (Algorithm 1).
     pub prefilter: bool,
     /// Prefap only: cut both sides at the boundaries of both (Algorithm 2).
-    pub amalgamate: bool,
+    pub amalgamation: bool,
     /// Prefap and FTJ: split oversized partitions (Algorithm 3).
     pub repartition: Repartition,
     /// Prefap and FTJ: round the span of a split up to a whole number, as Algorithm 3 prints it.
@@ -41,7 +41,7 @@ impl PartitionedOptions {
     pub const DEFAULT: Self = Self {
         partitions: 10,
         prefilter: true,
-        amalgamate: true,
+        amalgamation: true,
         repartition: Repartition::UntilBalanced,
         ceiling: false,
         window: None,

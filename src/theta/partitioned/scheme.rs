@@ -81,7 +81,8 @@ impl Partitioning {
             }
             Algorithm::Ftj(options) => {
                 by_pair = true;
-                let options = PartitionedOptions { prefilter: false, amalgamate: false, ..options };
+                let options =
+                    PartitionedOptions { prefilter: false, amalgamation: false, ..options };
                 prefap(&mut left, comparison, &mut right, &options);
             }
             Algorithm::Cfs(options) => {
@@ -222,7 +223,7 @@ fn prefap(left: &mut Side, comparison: Comparison, right: &mut Side, options: &P
     }
     let mut left_bounds = equal_width(&left.positions, options.partitions);
     let mut right_bounds = equal_width(&right.positions, options.partitions);
-    if options.amalgamate {
+    if options.amalgamation {
         left_bounds = amalgamate(&left_bounds, &right_bounds);
         right_bounds.clone_from(&left_bounds);
     }
