@@ -14,6 +14,8 @@
 
 mod auto;
 mod balance;
+mod counted_bits;
+mod key_order;
 mod layered_bits;
 mod nested_loop;
 mod pairwise;
@@ -23,6 +25,7 @@ mod ranked;
 mod ranks;
 mod scan;
 mod slices;
+mod sorting;
 mod sweep;
 mod window;
 
