@@ -15,6 +15,8 @@
 mod auto;
 mod balance;
 mod chain;
+mod counted_bits;
+mod key_order;
 mod layered_bits;
 mod nested_loop;
 mod partitioned;
@@ -23,6 +25,7 @@ mod ranked;
 mod ranks;
 mod scan;
 mod slices;
+mod sorting;
 mod sweep;
 mod window;
 

@@ -1,10 +1,13 @@
-//! Both sides of a join as ranks: the rows that can match at all, and one rank per row and column.
+//! Both sides of a join as numbers: the rows that can match at all, and one key per row and column.
 //!
-//! Columns that are compared with each other, directly or through a third, share a numbering of
-//! ranks (a *space*). Two inequalities in opposite directions over columns of one type share one
-//! too, so that the kernels can see whether they ask for overlapping intervals.
+//! Columns that are compared with each other, directly or through a third, are encoded together (a
+//! *space*). Two inequalities in opposite directions over columns of one type share a space too, so
+//! that the kernels can see whether they ask for overlapping intervals. Keys of more than 64 bits
+//! are replaced by their ranks: the kernels know one width.
 
-use crate::key::{Column, KeyColumn, NO_GROUP, equality_groups, ordered_keys};
+use std::sync::Arc;
+
+use crate::key::{Column, KeyColumn, Keys, NO_GROUP, equality_groups, ordered_keys};
 use crate::predicate::Comparison;
 use crate::table::Table;
 use crate::{Error, Result};
@@ -12,7 +15,7 @@ use crate::{Error, Result};
 use super::plan::{BoundTerm, ThetaPlan, label};
 use super::ranks::rank_together;
 
-/// The keys of a join, ranked.
+/// The keys of a join.
 pub(super) struct Ranked {
     pub(super) left: RankedSide,
     pub(super) right: RankedSide,
@@ -21,14 +24,14 @@ pub(super) struct Ranked {
     pub(super) groups: usize,
 }
 
-/// One side: rows whose keys are all there, numbered by *place*, and their ranks.
+/// One side: rows whose keys are all there, numbered by *place*, and their keys.
 pub(super) struct RankedSide {
     /// The row of each place, ascending.
-    pub(super) rows: Vec<u32>,
+    pub(super) rows: Arc<Vec<u32>>,
     /// The group of each place, where the join has equality columns.
     pub(super) groups: Option<Vec<u32>>,
-    /// Ranks by place, one entry per column that is compared.
-    pub(super) columns: Vec<Vec<u32>>,
+    /// Keys by place, one entry per column that is compared.
+    pub(super) columns: Vec<Vec<u64>>,
 }
 
 impl RankedSide {
@@ -43,14 +46,12 @@ pub(super) struct RankedTerm {
     pub(super) left: usize,
     pub(super) comparison: Comparison,
     pub(super) right: usize,
-    /// Which numbering the ranks are of.
+    /// Keys of one space compare with each other.
     pub(super) space: usize,
-    /// How many ranks that numbering has.
-    pub(super) distinct: usize,
 }
 
-/// A column by side and index, and its ranks.
-type RankedColumn = ((usize, usize), Vec<u32>);
+/// A column by side and index, and its keys.
+type RankedColumn = ((usize, usize), Vec<u64>);
 
 const SIDES: [&str; 2] = ["left", "right"];
 
@@ -91,23 +92,22 @@ impl Ranked {
                 of_side.iter().all(|keys| !keys.is_null(row))
                     && groups[side].as_ref().is_none_or(|ids: &Vec<u32>| ids[row] != NO_GROUP)
             };
-            rows[side] = (0..tables[side].num_rows() as u32).filter(lives).collect();
+            let all = 0..tables[side].num_rows() as u32;
+            let nulls = of_side.iter().any(|keys| keys.nulls.is_some())
+                || groups[side].as_ref().is_some_and(|ids| ids.contains(&NO_GROUP));
+            rows[side] = if nulls { all.filter(lives).collect() } else { all.collect() };
         }
         let mut columns: [Vec<RankedColumn>; 2] = [Vec::new(), Vec::new()];
-        let mut distinct = Vec::new();
         for (members, keys) in spaces.iter().zip(keys) {
-            let live: Vec<_> = members
-                .iter()
-                .zip(keys)
-                .map(|(&(side, _), keys)| keys.keys.take(&rows[side]))
-                .collect();
-            let ranks = rank_together(&live.iter().collect::<Vec<_>>())?;
-            distinct.push(ranks.distinct);
-            for (&member, ranks) in members.iter().zip(ranks.columns) {
-                columns[member.0].push((member, ranks));
+            let live = members.iter().zip(keys).map(|(&(side, _), keys)| {
+                let all = rows[side].len() == keys.len();
+                if all { keys.keys } else { keys.keys.take(&rows[side]) }
+            });
+            for (&member, keys) in members.iter().zip(narrow(live)) {
+                columns[member.0].push((member, keys));
             }
         }
-        let terms = plan.terms.iter().map(|term| ranked_term(term, &spaces, &distinct, &columns));
+        let terms = plan.terms.iter().map(|term| ranked_term(term, &spaces, &columns));
         let mut terms = terms.collect::<Result<Vec<_>>>()?;
         let mut seen: Vec<RankedTerm> = Vec::new();
         terms.retain(|term| {
@@ -119,9 +119,14 @@ impl Ranked {
         let [left_rows, right_rows] = rows;
         let [left_groups, right_groups] = groups;
         let [left_columns, right_columns] = columns;
-        let side = |rows: Vec<u32>, groups: Option<Vec<u32>>, columns: Vec<(_, Vec<u32>)>| {
-            let groups = groups.map(|ids| rows.iter().map(|&row| ids[row as usize]).collect());
-            RankedSide { groups, columns: columns.into_iter().map(|(_, r)| r).collect(), rows }
+        let side = |rows: Vec<u32>, groups: Option<Vec<u32>>, columns: Vec<(_, Vec<u64>)>| {
+            let live = |ids: Vec<u32>| match rows.len() == ids.len() {
+                true => ids,
+                false => rows.iter().map(|&row| ids[row as usize]).collect(),
+            };
+            let groups = groups.map(live);
+            let columns = columns.into_iter().map(|(_, keys)| keys).collect();
+            RankedSide { rows: Arc::new(rows), groups, columns }
         };
         Ok(Self {
             left: side(left_rows, left_groups, left_columns),
@@ -132,11 +137,23 @@ impl Ranked {
     }
 }
 
+/// Keys of one space, which all have one width, in 64 bits.
+pub(super) fn narrow(keys: impl Iterator<Item = Keys>) -> Vec<Vec<u64>> {
+    let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+    for keys in keys {
+        match keys {
+            Keys::U64(keys) => narrow.push(keys),
+            Keys::U128(keys) => wide.push(keys),
+        }
+    }
+    if wide.is_empty() { narrow } else { rank_together(&wide) }
+}
+
 fn two_sides() -> Error {
     Error::internal("two sides in, not two out")
 }
 
-/// The columns (side, index) that are ranked together, set by set.
+/// The columns (side, index) that are encoded together, set by set.
 fn spaces(plan: &ThetaPlan, tables: [&Table; 2]) -> Vec<Vec<(usize, usize)>> {
     let mut spaces: Vec<Vec<(usize, usize)>> = Vec::new();
     for term in &plan.terms {
@@ -169,7 +186,6 @@ fn rises(term: &BoundTerm) -> bool {
 fn ranked_term(
     term: &BoundTerm,
     spaces: &[Vec<(usize, usize)>],
-    distinct: &[usize],
     columns: &[Vec<RankedColumn>; 2],
 ) -> Result<RankedTerm> {
     let place = |side: usize, index: usize| {
@@ -178,8 +194,7 @@ fn ranked_term(
     let space = spaces.iter().position(|space| space.contains(&(0, term.left)));
     match (place(0, term.left), place(1, term.right), space) {
         (Some(left), Some(right), Some(space)) => {
-            let distinct = distinct[space];
-            Ok(RankedTerm { left, comparison: term.comparison, right, space, distinct })
+            Ok(RankedTerm { left, comparison: term.comparison, right, space })
         }
         _ => Err(Error::internal("a compared column was not ranked")),
     }

@@ -16,101 +16,18 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::key_order::KeyOrder;
 use super::ranked::{RankedSide, RankedTerm};
-use super::ranks::{Sorted, sort_by_rank};
 use crate::Result;
 use crate::control::Control;
 use crate::output::{MatchTask, Matches, Side};
 use crate::predicate::Comparison;
 
-/// One side in the order of (group, rank of one column).
-pub(super) struct KeyOrder {
-    /// The place that comes at each position.
-    pub(super) order: Vec<u32>,
-    /// Ranks by position.
-    ranks: Vec<u32>,
-    /// Positions before each rank, where there are no groups.
-    before_rank: Vec<u32>,
-    /// Positions before each group, where there are.
-    before_group: Option<Vec<u32>>,
-}
-
-impl KeyOrder {
-    /// Orders `side` by its column `column` of `distinct` ranks, within `groups` groups.
-    pub(super) fn new(side: &RankedSide, column: usize, distinct: usize, groups: usize) -> Self {
-        let keys = &side.columns[column];
-        let Sorted { order, before } = sort_by_rank(0..side.len() as u32, keys, distinct);
-        let (order, before_group) = match &side.groups {
-            Some(ids) => {
-                let sorted = sort_by_rank(order.iter().copied(), ids, groups);
-                (sorted.order, Some(sorted.before))
-            }
-            None => (order, None),
-        };
-        let ranks = order.iter().map(|&place| keys[place as usize]).collect();
-        Self { order, ranks, before_rank: before, before_group }
-    }
-
-    /// Orders `side` by group alone.
-    pub(super) fn by_group(side: &RankedSide, groups: usize) -> Self {
-        let (order, before_group) = match &side.groups {
-            Some(ids) => {
-                let sorted = sort_by_rank(0..side.len() as u32, ids, groups);
-                (sorted.order, Some(sorted.before))
-            }
-            None => ((0..side.len() as u32).collect(), None),
-        };
-        Self { order, ranks: vec![], before_rank: vec![], before_group }
-    }
-
-    /// All positions of `group`.
-    pub(super) fn all(&self, group: Option<u32>) -> Range<u32> {
-        match (&self.before_group, group) {
-            (Some(before), Some(group)) => {
-                let group = group as usize;
-                before[group]..before[group + 1]
-            }
-            _ => 0..self.order.len() as u32,
-        }
-    }
-
-    /// The positions within `range` of one group where ranks equal to `rank` begin and end.
-    pub(super) fn equal(&self, range: &Range<u32>, rank: u32) -> Range<u32> {
-        if self.before_group.is_none() {
-            let rank = rank as usize;
-            let (begin, end) = (self.before_rank[rank], self.before_rank[rank + 1]);
-            return begin.clamp(range.start, range.end)..end.clamp(range.start, range.end);
-        }
-        let ranks = &self.ranks[range.start as usize..range.end as usize];
-        let begin = ranks.partition_point(|&other| other < rank);
-        let end = begin + ranks[begin..].partition_point(|&other| other == rank);
-        range.start + begin as u32..range.start + end as u32
-    }
-
-    /// The part of `range` whose ranks stand in `comparison` to `rank` on the driving side, which
-    /// is written first.
-    pub(super) fn narrow(
-        &self,
-        range: Range<u32>,
-        rank: u32,
-        comparison: Comparison,
-    ) -> Range<u32> {
-        let equal = self.equal(&range, rank);
-        match comparison {
-            Comparison::Less => equal.end..range.end,
-            Comparison::LessOrEqual => equal.start..range.end,
-            Comparison::Greater => range.start..equal.start,
-            Comparison::GreaterOrEqual => range.start..equal.end,
-            Comparison::NotEqual => range,
-        }
-    }
-}
-
 /// Slices in output order.
 pub(super) struct SlicePart {
     /// Places of the driving side.
     pub(super) driving: Vec<u32>,
-    /// Positions in the other side's order; none is empty.
+    /// Positions in the other side's order; some may be empty.
     pub(super) slices: Vec<Range<u32>>,
     /// Matches up to and with each slice.
     pub(super) totals: Vec<u64>,
@@ -119,27 +36,36 @@ pub(super) struct SlicePart {
 }
 
 impl SlicePart {
-    /// For each driving place, in order, the slices that `of` gives it; at most two.
-    pub(super) fn new(
-        driving: impl IndexedParallelIterator<Item = u32>,
+    /// For each of the driving places, in order, the `N` slices that `of` gives the place at an
+    /// index. What `of` leaves in its last argument, it finds there with the next index; now and
+    /// then it finds 0 instead.
+    pub(super) fn new<const N: usize>(
+        places: &[u32],
         sliced: Side,
-        of: impl Fn(u32) -> [Range<u32>; 2] + Sync,
+        of: impl Fn(usize, &mut u32) -> [Range<u32>; N] + Sync,
     ) -> Self {
-        let found: Vec<(u32, [Range<u32>; 2])> = driving.map(|place| (place, of(place))).collect();
-        let mut part = Self { driving: vec![], slices: vec![], totals: vec![], sliced };
-        part.driving.reserve(found.len());
-        part.slices.reserve(found.len());
-        part.totals.reserve(found.len());
-        let mut total = 0;
-        for (place, slices) in found {
-            for slice in slices.into_iter().filter(|slice| !slice.is_empty()) {
-                total += slice.len() as u64;
-                part.driving.push(place);
-                part.slices.push(slice);
-                part.totals.push(total);
+        const STRETCH: usize = 1 << 14;
+        let indices = (0..places.len()).into_par_iter().with_min_len(STRETCH);
+        let slices: Vec<[Range<u32>; N]> =
+            indices.map_init(|| 0, |hint, index| of(index, hint)).collect();
+        let slices = slices.into_flattened();
+        let sum = |slices: &[Range<u32>]| slices.iter().map(|slice| slice.len() as u64).sum();
+        let sums: Vec<u64> = slices.par_chunks(STRETCH).map(sum).collect();
+        let mut before = 0;
+        let begins: Vec<u64> = sums.iter().map(|sum| (before, before += sum).0).collect();
+        let mut totals = vec![0; slices.len()];
+        let stretches = totals.par_chunks_mut(STRETCH).zip(slices.par_chunks(STRETCH));
+        stretches.zip(begins).for_each(|((totals, slices), mut sum)| {
+            for (total, slice) in totals.iter_mut().zip(slices) {
+                sum += slice.len() as u64;
+                *total = sum;
             }
-        }
-        part
+        });
+        let driving = match N {
+            1 => places.to_vec(),
+            _ => places.iter().flat_map(|&place| [place; N]).collect(),
+        };
+        Self { driving, slices, totals, sliced }
     }
 
     /// How many matches there are.
@@ -156,31 +82,33 @@ impl SlicePart {
             let begins = self.totals[index] - slice.len() as u64;
             let end = self.totals[index].min(wanted.end);
             let start = slice.start + (at - begins) as u32;
-            found(self.driving[index], start..slice.start + (end - begins) as u32);
+            if !slice.is_empty() {
+                found(self.driving[index], start..slice.start + (end - begins) as u32);
+            }
             at = end;
             index += 1;
         }
     }
 
-    /// How many matches each of `places` driving places has, added to `counts`.
-    pub(super) fn count_driving(&self, counts: &mut [u64]) {
+    /// Marks the driving places that have a match.
+    pub(super) fn mark_driving(&self, matched: &mut [bool]) {
         for (&place, slice) in self.driving.iter().zip(&self.slices) {
-            counts[place as usize] += slice.len() as u64;
+            matched[place as usize] |= !slice.is_empty();
         }
     }
 
-    /// How many matches each place of the sliced side has, added to `counts`; `order` is its order.
-    pub(super) fn count_sliced(&self, order: &[u32], counts: &mut [u64]) {
-        // Slices begin and end somewhere: a running sum tells how many cover a position.
-        let mut steps = vec![0_i64; order.len() + 1];
+    /// Marks the places of the sliced side that have a match; `order` is its order.
+    pub(super) fn mark_sliced(&self, order: &[u32], matched: &mut [bool]) {
+        // How far the slices reach that begin at a position.
+        let mut reach = vec![0; order.len() + 1];
         for slice in &self.slices {
-            steps[slice.start as usize] += 1;
-            steps[slice.end as usize] -= 1;
+            let end = &mut reach[slice.start as usize];
+            *end = slice.end.max(*end);
         }
-        let mut covering = 0;
-        for (position, &place) in order.iter().enumerate() {
-            covering += steps[position];
-            counts[place as usize] += covering as u64;
+        let mut covered = 0;
+        for ((&place, reach), position) in order.iter().zip(reach).zip(0..) {
+            covered = reach.max(covered);
+            matched[place as usize] |= position < covered;
         }
     }
 }
@@ -192,38 +120,45 @@ pub(super) fn slices_of(
     terms: &[(usize, Comparison)],
     sliced: Side,
 ) -> SlicePart {
-    let of = |place: u32| partners(driving, place, order, terms);
-    SlicePart::new((0..driving.len() as u32).into_par_iter(), sliced, of)
+    let places: Vec<u32> = (0..driving.len() as u32).collect();
+    if terms.iter().any(|(_, comparison)| *comparison == Comparison::NotEqual) {
+        return SlicePart::new(&places, sliced, |place, _| partners(driving, place, order, terms));
+    }
+    SlicePart::new(&places, sliced, |place, _| [within(driving, place, order, terms)])
 }
 
 /// The positions that `place` goes with under all `terms`, of which one may be `!=`.
 pub(super) fn partners(
     driving: &RankedSide,
-    place: u32,
+    place: usize,
     order: &KeyOrder,
     terms: &[(usize, Comparison)],
 ) -> [Range<u32>; 2] {
-    let place = place as usize;
-    let group = driving.groups.as_ref().map(|ids| ids[place]);
-    let mut range = order.all(group);
-    let mut hole = None;
-    for &(column, comparison) in terms {
-        let rank = driving.columns[column][place];
-        range = order.narrow(range, rank, comparison);
-        if comparison == Comparison::NotEqual {
-            hole = Some(rank);
-        }
-        if range.is_empty() {
-            return [0..0, 0..0];
-        }
-    }
-    match hole {
-        Some(rank) => {
-            let equal = order.equal(&range, rank);
-            [range.start..equal.start, equal.end..range.end]
+    let range = within(driving, place, order, terms);
+    match terms.iter().find(|(_, comparison)| *comparison == Comparison::NotEqual) {
+        Some(&(column, _)) => {
+            let hole = order.equal(&range, driving.columns[column][place]);
+            [range.start..hole.start, hole.end..range.end]
         }
         None => [range, 0..0],
     }
+}
+
+/// The positions that `place` goes with under all `terms` but `!=`.
+fn within(
+    driving: &RankedSide,
+    place: usize,
+    order: &KeyOrder,
+    terms: &[(usize, Comparison)],
+) -> Range<u32> {
+    let mut range = order.all(driving.groups.as_ref().map(|ids| ids[place]));
+    for &(column, comparison) in terms {
+        range = order.narrow(range, driving.columns[column][place], comparison);
+        if range.is_empty() {
+            return 0..0;
+        }
+    }
+    range
 }
 
 /// The term as the sliced side's partner reads it: driving column, comparison.

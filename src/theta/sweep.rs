@@ -10,8 +10,8 @@
 //!                              . X . . X X . X         l.y <= r.y: list the range 3..
 //! ```
 //!
-//! Cost: O((n + m) log m) to count, the matches themselves to list. A task starts from the nearest
-//! [snapshot](Sweep::snapshots) of the set, so the sweep runs on all threads.
+//! Cost: O((n + m) log m) to sort and count, the matches themselves to list. A task starts from the
+//! nearest [snapshot](Sweep::snapshots) of the set, so the sweep runs on all threads.
 //! Output order: left rows in the order of the sweep, then the order of the second column.
 
 use std::ops::Range;
@@ -19,23 +19,25 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::counted_bits::CountedBits;
+use super::key_order::{KeyOrder, gallop};
 use super::layered_bits::LayeredBits;
-use super::ranked::{RankedSide, RankedTerm};
-use super::ranks::sort_by_rank;
-use super::slices::{KeyOrder, driven_by};
+use super::ranked::{Ranked, RankedTerm};
+use super::sorting::sort_places;
 use crate::Result;
 use crate::control::Control;
-use crate::output::{MatchTask, Matches, Side};
+use crate::output::{MatchTask, Matches};
 use crate::predicate::Comparison;
 
 /// Sets kept along the way: tasks begin at most this part of the inserts behind one.
 const SNAPSHOTS: usize = 64;
 
-/// A sweep over two sides.
+/// A sweep of the left side over the right one.
 pub(super) struct Sweep {
     /// Left places in the order of their turns.
     pub(super) turns: Vec<u32>,
-    /// By turn: how many right places are inserted by then, and which positions are asked for.
+    /// By turn: how many right places are inserted by then, and which positions are asked for. The
+    /// ranges of one group all begin or all end together.
     asked: Vec<(u32, Range<u32>)>,
     /// Positions, in the order in which they are inserted.
     inserts: Vec<u32>,
@@ -49,100 +51,144 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// A sweep along `along`; `listed` is the other inequality. Both sides as `driving` sees them.
-    pub(super) fn new(
-        driving: &RankedSide,
-        other: &RankedSide,
-        sliced: Side,
-        [along, listed]: [&RankedTerm; 2],
-        groups: usize,
-    ) -> Self {
-        let (x, along_comparison) = driven_by(along, sliced);
-        let (y, listed_comparison) = driven_by(listed, sliced);
-        let (other_x, other_y) = match sliced {
-            Side::Right => (along.right, listed.right),
-            Side::Left => (along.left, listed.left),
-        };
-        let by_y = KeyOrder::new(other, other_y, listed.distinct, groups);
-        let places = other.len() as u32;
-        let by_x = sort_by_rank(0..places, &other.columns[other_x], along.distinct);
-        let mut position = vec![0; other.len()];
-        for (at, &place) in by_y.order.iter().enumerate() {
-            position[place as usize] = at as u32;
-        }
+    /// A sweep along `along`; `listed` is the other inequality.
+    pub(super) fn new(ranked: &Ranked, [along, listed]: [&RankedTerm; 2]) -> Self {
+        use Comparison::{Greater, GreaterOrEqual, Less};
+        let (left, right) = (&ranked.left, &ranked.right);
         // Partners with smaller keys are inserted from the low end, larger ones from the high end.
-        let rising = matches!(along_comparison, Comparison::Greater | Comparison::GreaterOrEqual);
-        let mut inserts: Vec<u32> =
-            by_x.order.iter().map(|&place| position[place as usize]).collect();
-        if !rising {
-            inserts.reverse();
-        }
-        let admitted = |rank: u32| {
-            let rank = rank as usize;
-            match along_comparison {
-                Comparison::Greater => by_x.before[rank],
-                Comparison::GreaterOrEqual => by_x.before[rank + 1],
-                Comparison::Less => places - by_x.before[rank + 1],
-                Comparison::LessOrEqual => places - by_x.before[rank],
-                Comparison::NotEqual => places,
-            }
+        let rising = matches!(along.comparison, Greater | GreaterOrEqual);
+        let strict = matches!(along.comparison, Greater | Less);
+        let sorted = |keys: &[u64]| match rising {
+            true => sort_places(keys),
+            false => sort_places(&keys.iter().map(|key| !key).collect::<Vec<_>>()),
         };
-        let admits: Vec<u32> = driving.columns[x].par_iter().map(|&rank| admitted(rank)).collect();
-        let turns = sort_by_rank(0..driving.len() as u32, &admits, other.len() + 1).order;
-        let asked = turns.par_iter().map(|&place| {
-            let place = place as usize;
-            let all = by_y.all(driving.groups.as_ref().map(|ids| ids[place]));
-            let range = by_y.narrow(all, driving.columns[y][place], listed_comparison);
-            (admits[place], range)
-        });
-        let asked = asked.collect();
-        let stride = other.len().div_ceil(SNAPSHOTS).max(1);
-        let mut bits = LayeredBits::new(other.len());
-        let mut snapshots = Vec::with_capacity(SNAPSHOTS);
-        for stretch in inserts.chunks(stride) {
-            snapshots.push(bits.clone());
-            stretch.iter().for_each(|&at| bits.insert(at));
+        let (by_y, (right_by_x, left_by_x)) = rayon::join(
+            || KeyOrder::new(right, listed.right, ranked.groups),
+            || {
+                rayon::join(
+                    || sorted(&right.columns[along.right]),
+                    || sorted(&left.columns[along.left]),
+                )
+            },
+        );
+        let mut position = vec![0; right.len()];
+        for (&place, at) in by_y.order.iter().zip(0..) {
+            position[place as usize] = at;
         }
-        let mut sweep =
-            Self { turns, asked, inserts, order: by_y.order, totals: vec![], snapshots, stride };
-        let mut total = 0;
-        let totals = sweep.counts().into_iter().map(|count| {
-            total += count;
-            total
-        });
-        sweep.totals = totals.collect();
+        let inserts: Vec<u32> =
+            right_by_x.order.par_iter().map(|&place| position[place as usize]).collect();
+        let y = &left.columns[listed.left];
+        let turns = left_by_x.order.par_iter().zip(&left_by_x.keys).with_min_len(1 << 14);
+        let ask = |admitted: &mut usize, (&place, &key): (&u32, &u64)| {
+            let rest = &right_by_x.keys[*admitted..];
+            *admitted += match (strict, key.checked_add(1)) {
+                (true, _) => gallop(rest, key),
+                (false, Some(next)) => gallop(rest, next),
+                (false, None) => rest.len(),
+            };
+            let all = by_y.all(left.groups.as_ref().map(|ids| ids[place as usize]));
+            (*admitted as u32, by_y.narrow(all, y[place as usize], listed.comparison))
+        };
+        let asked = turns.map_init(|| 0, ask).collect();
+        let stride = right.len().div_ceil(SNAPSHOTS).max(1);
+        let mut sweep = Self {
+            turns: left_by_x.order,
+            asked,
+            inserts,
+            order: by_y.order,
+            totals: vec![],
+            snapshots: vec![],
+            stride,
+        };
+        (sweep.totals, sweep.snapshots) =
+            rayon::join(|| sweep.running_totals(), || sweep.sets_along_the_way());
         sweep
     }
 
-    /// How many matches each left place has.
-    pub(super) fn partners(&self) -> Vec<u64> {
-        let mut partners = vec![0; self.turns.len()];
-        let mut before = 0;
-        for (&place, &total) in self.turns.iter().zip(&self.totals) {
-            partners[place as usize] = total - before;
-            before = total;
-        }
-        partners
+    /// Which left and which right places have a match.
+    pub(super) fn matched(&self, ranked: &Ranked) -> [Vec<bool>; 2] {
+        let (left, right) = (&ranked.left, &ranked.right);
+        let group = |ids: &Option<Vec<u32>>, place: u32| {
+            ids.as_ref().map_or(0, |ids| ids[place as usize]) as usize
+        };
+        let of_left = || {
+            let mut matched = vec![false; left.len()];
+            // The least and the greatest position inserted so far, by group.
+            let mut inserted = vec![(u32::MAX, 0); ranked.groups];
+            let mut next = 0;
+            for (&place, (admitted, range)) in self.turns.iter().zip(&self.asked) {
+                for &at in &self.inserts[next..*admitted as usize] {
+                    let group = group(&right.groups, self.order[at as usize]);
+                    let (least, greatest) = &mut inserted[group];
+                    (*least, *greatest) = (at.min(*least), at.max(*greatest));
+                }
+                next = *admitted as usize;
+                let (least, greatest) = inserted[group(&left.groups, place)];
+                matched[place as usize] = least < range.end && greatest >= range.start;
+            }
+            matched
+        };
+        let of_right = || {
+            let mut matched = vec![false; right.len()];
+            // All that is asked for from some turn to the end, by group: as the ranges of a group
+            // begin or end together, their hull is their union.
+            let mut hull = vec![u32::MAX..0; ranked.groups];
+            let mut last = self.inserts.len();
+            let mut mark = |inserts: Range<usize>, hull: &[Range<u32>]| {
+                for &at in &self.inserts[inserts] {
+                    let place = self.order[at as usize];
+                    matched[place as usize] = hull[group(&right.groups, place)].contains(&at);
+                }
+            };
+            for (&place, (admitted, range)) in self.turns.iter().zip(&self.asked).rev() {
+                mark(*admitted as usize..last, &hull);
+                last = *admitted as usize;
+                if !range.is_empty() {
+                    let hull = &mut hull[group(&left.groups, place)];
+                    *hull = range.start.min(hull.start)..range.end.max(hull.end);
+                }
+            }
+            mark(0..last, &hull);
+            matched
+        };
+        rayon::join(of_left, of_right).into()
     }
 
-    /// How many matches each turn has.
-    fn counts(&self) -> Vec<u64> {
+    /// How many matches there are up to and with each turn.
+    fn running_totals(&self) -> Vec<u64> {
         let stretch = self.asked.len().div_ceil(rayon::current_num_threads() * 2).max(1 << 14);
-        let mut counts = vec![0; self.asked.len()];
-        counts.par_chunks_mut(stretch).zip(self.asked.par_chunks(stretch)).for_each(
-            |(counts, asked)| {
-                let begun = asked[0].0 as usize;
-                let mut set = CountedBits::new(self.order.len(), &self.inserts[..begun]);
-                let mut inserted = begun;
-                for (count, (admitted, range)) in counts.iter_mut().zip(asked) {
+        let mut totals = vec![0; self.asked.len()];
+        totals.par_chunks_mut(stretch).zip(self.asked.par_chunks(stretch)).for_each(
+            |(totals, asked)| {
+                let mut inserted = asked[0].0 as usize;
+                let mut set = CountedBits::new(self.order.len(), &self.inserts[..inserted]);
+                let mut sum = 0;
+                for (total, (admitted, range)) in totals.iter_mut().zip(asked) {
                     let admitted = *admitted as usize;
                     self.inserts[inserted..admitted].iter().for_each(|&at| set.insert(at));
                     inserted = admitted;
-                    *count = u64::from(set.before(range.end) - set.before(range.start));
+                    sum += u64::from(set.before(range.end) - set.before(range.start));
+                    *total = sum;
                 }
             },
         );
-        counts
+        let mut before = 0;
+        for totals in totals.chunks_mut(stretch) {
+            totals.iter_mut().for_each(|total| *total += before);
+            before = totals.last().copied().unwrap_or(0);
+        }
+        totals
+    }
+
+    /// The set before every `stride`-th insert.
+    fn sets_along_the_way(&self) -> Vec<LayeredBits> {
+        let mut bits = LayeredBits::new(self.order.len());
+        let mut snapshots = Vec::with_capacity(SNAPSHOTS);
+        for stretch in self.inserts.chunks(self.stride) {
+            snapshots.push(bits.clone());
+            stretch.iter().for_each(|&at| bits.insert(at));
+        }
+        snapshots
     }
 
     /// The set when `turn` begins, and how many were inserted.
@@ -156,59 +202,13 @@ impl Sweep {
     }
 }
 
-/// Bits that also count: how many are set before a position, in logarithmic time.
-struct CountedBits {
-    words: Vec<u64>,
-    /// A Fenwick tree over the words' counts, from 1 on.
-    tree: Vec<u32>,
-}
-
-impl CountedBits {
-    fn new(bound: usize, numbers: &[u32]) -> Self {
-        let mut words = vec![0_u64; bound / 64 + 1];
-        for &number in numbers {
-            words[number as usize / 64] |= 1 << (number % 64);
-        }
-        let mut tree = vec![0; words.len() + 1];
-        for at in 1..tree.len() {
-            tree[at] += words[at - 1].count_ones();
-            let above = at + (at & at.wrapping_neg());
-            if above < tree.len() {
-                tree[above] += tree[at];
-            }
-        }
-        Self { words, tree }
-    }
-
-    fn insert(&mut self, number: u32) {
-        self.words[number as usize / 64] |= 1 << (number % 64);
-        let mut at = number as usize / 64 + 1;
-        while at < self.tree.len() {
-            self.tree[at] += 1;
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    fn before(&self, number: u32) -> u32 {
-        let mut at = number as usize / 64;
-        let mut count = (self.words[at] & !(u64::MAX << (number % 64))).count_ones();
-        while at > 0 {
-            count += self.tree[at];
-            at &= at - 1;
-        }
-        count
-    }
-}
-
 /// What a sweep's task needs to name rows and to check what the sweep itself does not.
 pub(super) struct SweepNames {
-    /// Rows of the driving side by place.
+    /// Left rows by place.
     pub(super) driving: Arc<Vec<u32>>,
-    /// Rows of the other side by position.
+    /// Right rows by position.
     pub(super) listed: Vec<u32>,
-    /// Whose positions are listed.
-    pub(super) sliced: Side,
-    /// Whether a driving place and a place of the other side satisfy the remaining terms.
+    /// Whether a left and a right place satisfy the remaining terms.
     pub(super) accepts: Option<Accepts>,
 }
 
@@ -259,9 +259,6 @@ impl MatchTask for SweepTask {
         if ours.is_empty() {
             return Ok(None);
         }
-        Ok(Some(match self.names.sliced {
-            Side::Right => Matches::Pairs { left: ours, right: theirs },
-            Side::Left => Matches::Pairs { left: theirs, right: ours },
-        }))
+        Ok(Some(Matches::Pairs { left: ours, right: theirs }))
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Names {
 impl Names {
     /// Rows are called as in the inputs.
     pub(super) fn of_inputs(ranked: &Ranked) -> Self {
-        let places = [&ranked.left, &ranked.right].map(|side| Arc::new(side.rows.clone()));
+        let places = [&ranked.left, &ranked.right].map(|side| Arc::clone(&side.rows));
         Self { places, moved: [None, None] }
     }
 }
@@ -121,13 +121,12 @@ pub(super) fn match_tasks(
                 }
             }
         }
-        Strategy::Sweep(sweep, _) => {
+        Strategy::Sweep(sweep) => {
             let other = &names.places[1];
             let listed = sweep.order.iter().map(|&place| other[place as usize]).collect();
             let names = Arc::new(SweepNames {
                 driving: Arc::clone(&names.places[0]),
                 listed,
-                sliced: Side::Right,
                 accepts: prepared.accepts(Side::Left),
             });
             for turns in cut_turns(&sweep.totals, at_once) {

@@ -7,7 +7,7 @@
 //! | two inequalities | [sweep](super::sweep) | listed from a bit set |
 //! | more | sweep or slices over the most selective ones | what the others accept |
 //!
-//! Except for the last line, how many partners every row has is known before anything is built.
+//! Except for the last line, how many rows come out is known before anything is built.
 //! Where each row's partners are slices and there are many of them, the sliced table is put into
 //! key order once and matches are copied as stretches.
 //!
@@ -78,41 +78,33 @@ impl Auto {
         })
     }
 
-    /// Rows of each side that have no partner (`matched` false) or have one, in row order.
+    /// Rows of a side that have no partner (`wanted` false) or have one, in row order.
     fn rows_by_match(
         &self,
         prepared: &Prepared,
         run: &Run,
         side: usize,
-        matched: bool,
+        wanted: bool,
     ) -> Result<Vec<u32>> {
-        let partners = self.partners(prepared, run)?;
-        let ranked = [&prepared.ranked.left, &prepared.ranked.right][side];
-        let rows = [&self.left, &self.right][side].num_rows();
-        let mut has = vec![false; rows];
-        for (&row, &count) in ranked.rows.iter().zip(&partners[side]) {
-            has[row as usize] = count > 0;
+        let mut has = vec![false; [&self.left, &self.right][side].num_rows()];
+        match &prepared.matched {
+            Some(matched) => {
+                let ranked = [&prepared.ranked.left, &prepared.ranked.right][side];
+                for (&row, &matched) in ranked.rows.iter().zip(&matched[side]) {
+                    has[row as usize] = matched;
+                }
+            }
+            // No shorter way is known than to list all matches.
+            None => {
+                for matches in self.list(prepared, run)? {
+                    let Matches::Pairs { left, right } = matches? else {
+                        return Err(Error::internal("candidates are checked pair by pair"));
+                    };
+                    [left, right][side].iter().for_each(|&row| has[row as usize] = true);
+                }
+            }
         }
-        Ok((0..rows as u32).filter(|&row| has[row as usize] == matched).collect())
-    }
-
-    /// Partners of each place; counted by listing all matches where no shorter way is known.
-    fn partners(&self, prepared: &Prepared, run: &Run) -> Result<[Vec<u64>; 2]> {
-        if let Some(partners) = &prepared.partners {
-            return Ok(partners.clone());
-        }
-        let rows = [self.left.num_rows(), self.right.num_rows()];
-        let mut by_row = rows.map(|rows| vec![0; rows]);
-        for matches in self.list(prepared, run)? {
-            let Matches::Pairs { left, right } = matches? else {
-                return Err(Error::internal("candidates are checked pair by pair"));
-            };
-            left.iter().for_each(|&row| by_row[0][row as usize] += 1);
-            right.iter().for_each(|&row| by_row[1][row as usize] += 1);
-        }
-        let ranked = &prepared.ranked;
-        let of = |rows: &[u32], counts: &[u64]| rows.iter().map(|&r| counts[r as usize]).collect();
-        Ok([of(&ranked.left.rows, &by_row[0]), of(&ranked.right.rows, &by_row[1])])
+        Ok((0..has.len() as u32).filter(|&row| has[row as usize] == wanted).collect())
     }
 
     /// All matches as pairs of rows of the inputs, in order.
@@ -138,11 +130,11 @@ impl Auto {
         let metrics = &run.metrics;
         metrics.add("rows_left", self.left.num_rows() as u64);
         metrics.add("rows_right", self.right.num_rows() as u64);
-        if let Some(partners) = &prepared.partners {
+        if let Some(matched) = &prepared.matched {
             let names = [("matched_left", "unmatched_left"), ("matched_right", "unmatched_right")];
             let rows = [self.left.num_rows(), self.right.num_rows()];
-            for ((partners, (matched, unmatched)), rows) in partners.iter().zip(names).zip(rows) {
-                let count = partners.iter().filter(|&&count| count > 0).count();
+            for ((flags, (matched, unmatched)), rows) in matched.iter().zip(names).zip(rows) {
+                let count = flags.iter().filter(|&&flag| flag).count();
                 metrics.add(matched, count as u64);
                 metrics.add(unmatched, (rows - count) as u64);
             }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::super::key_order::KeyOrder;
 use super::super::ranked::{Ranked, RankedTerm};
-use super::super::slices::{KeyOrder, SlicePart, driven_by, slices_of};
+use super::super::slices::{SlicePart, driven_by, slices_of};
 use super::super::sweep::{Accepts, Sweep};
 use crate::output::Side;
 use crate::predicate::Comparison;
@@ -16,8 +17,8 @@ pub(super) struct Prepared {
     pub(super) strategy: Strategy,
     /// Terms that candidates still have to satisfy.
     pub(super) remaining: Vec<RankedTerm>,
-    /// Partners of each place, left and right, where no term remains.
-    pub(super) partners: Option<[Vec<u64>; 2]>,
+    /// Which places, left and right, have a partner; where no term remains.
+    pub(super) matched: Option<[Vec<bool>; 2]>,
 }
 
 pub(super) enum Strategy {
@@ -27,14 +28,14 @@ pub(super) enum Strategy {
         orders: Box<[Option<KeyOrder>; 2]>,
     },
     /// The left side sweeps along the first term, the right one is listed by the second.
-    Sweep(Arc<Sweep>, [RankedTerm; 2]),
+    Sweep(Arc<Sweep>),
 }
 
 impl Prepared {
     pub(super) fn new(ranked: Ranked) -> Self {
         let (strategy, remaining) = Strategy::choose(&ranked);
-        let partners = remaining.is_empty().then(|| strategy.partners(&ranked));
-        Self { ranked: Arc::new(ranked), strategy, remaining, partners }
+        let matched = remaining.is_empty().then(|| strategy.matched(&ranked));
+        Self { ranked: Arc::new(ranked), strategy, remaining, matched }
     }
 
     /// The number of pairs, if it is known already.
@@ -78,34 +79,23 @@ impl Strategy {
         {
             return (sweep, rest);
         }
-        // One column of one side, and all terms that compare with it.
+        // One column of one side, and all terms that compare with it; at best, these are all.
         let mut best: Option<(Self, Vec<RankedTerm>)> = None;
-        for sliced in [Side::Right, Side::Left] {
-            let column = |term: &RankedTerm| match sliced {
-                Side::Right => term.right,
-                Side::Left => term.left,
-            };
-            let mut columns: Vec<usize> = terms.iter().map(column).collect();
-            columns.sort_unstable();
-            columns.dedup();
-            for chosen in columns {
-                let (used, rest) = usable(terms, |term| column(term) == chosen);
-                let strategy = Self::slices(ranked, &used, sliced);
-                let better = best.as_ref().is_none_or(|(other, others)| {
-                    let left_over = (!rest.is_empty(), strategy.candidates());
-                    left_over < (!others.is_empty(), other.candidates())
-                });
-                if better {
-                    best = Some((strategy, rest));
-                }
+        let mut ways = ways(terms);
+        ways.sort_by_key(|(_, _, rest)| !rest.is_empty());
+        for (sliced, used, rest) in ways {
+            let strategy = Self::slices(ranked, &used, sliced);
+            if rest.is_empty() {
+                return (strategy, rest);
+            }
+            let fewer = |(other, _): &(Self, Vec<_>)| strategy.candidates() < other.candidates();
+            if best.as_ref().is_none_or(fewer) {
+                best = Some((strategy, rest));
             }
         }
         let Some((slices, rest)) = best else {
             return (Self::slices(ranked, &[], Side::Right), vec![]);
         };
-        if rest.is_empty() {
-            return (slices, rest);
-        }
         match Self::sweep(ranked) {
             Some((sweep, rest)) if sweep.candidates() < slices.candidates() || rest.is_empty() => {
                 (sweep, rest)
@@ -122,7 +112,7 @@ impl Strategy {
         let order = match terms.first() {
             Some(term) => {
                 let column = if sliced == Side::Right { term.right } else { term.left };
-                KeyOrder::new(other, column, term.distinct, ranked.groups)
+                KeyOrder::new(other, column, ranked.groups)
             }
             None => KeyOrder::by_group(other, ranked.groups),
         };
@@ -151,35 +141,51 @@ impl Strategy {
         }
         let strict = lower.comparison == Less || upper.comparison == Greater;
         let (left, right) = (&ranked.left, &ranked.right);
-        let proper = |begins: &[u32], ends: &[u32]| {
+        let proper = |begins: &[u64], ends: &[u64]| {
             begins.par_iter().zip(ends).all(|(b, e)| if strict { b < e } else { b <= e })
         };
         // l.lo is lower.left, r.hi lower.right; l.hi is upper.left, r.lo upper.right.
-        let (left_lo, left_hi) = (&left.columns[lower.left], &left.columns[upper.left]);
-        let (right_lo, right_hi) = (&right.columns[upper.right], &right.columns[lower.right]);
-        if !proper(left_lo, left_hi) || !proper(right_lo, right_hi) {
+        let left_hi = &left.columns[upper.left];
+        let right_hi = &right.columns[lower.right];
+        if !proper(&left.columns[lower.left], left_hi)
+            || !proper(&right.columns[upper.right], right_hi)
+        {
             return None;
         }
-        let left_order = KeyOrder::new(left, lower.left, lower.distinct, ranked.groups);
-        let right_order = KeyOrder::new(right, upper.right, upper.distinct, ranked.groups);
+        let (left_order, right_order) = rayon::join(
+            || KeyOrder::new(left, lower.left, ranked.groups),
+            || KeyOrder::new(right, upper.right, ranked.groups),
+        );
         let group = |ids: &Option<Vec<u32>>, place: u32| ids.as_ref().map(|i| i[place as usize]);
         // Right intervals that begin in [l.lo, l.hi), or up to l.hi where that counts.
-        let begins_inside = |place: u32| {
-            let range = right_order.all(group(&left.groups, place));
-            let range = right_order.narrow(range, left_lo[place as usize], LessOrEqual);
-            [right_order.narrow(range, left_hi[place as usize], upper.comparison), 0..0]
+        let begins_inside = |at: usize, hint: &mut u32| {
+            let place = left_order.order[at];
+            let mut range = right_order.all(group(&left.groups, place));
+            range.start = range.start.max(*hint);
+            range.start = right_order.next_below(&range, left_order.keys[at]);
+            *hint = range.start;
+            let end = left_hi[place as usize];
+            [range.start..match upper.comparison {
+                GreaterOrEqual => right_order.next_through(&range, end),
+                _ => right_order.next_below(&range, end),
+            }]
         };
         // Left intervals that begin behind r.lo, but before r.hi.
-        let begins_behind = |place: u32| {
-            let range = left_order.all(group(&right.groups, place));
-            let range = left_order.narrow(range, right_lo[place as usize], Less);
-            let ends = lower.comparison.turned();
-            [left_order.narrow(range, right_hi[place as usize], ends), 0..0]
+        let begins_behind = |at: usize, hint: &mut u32| {
+            let place = right_order.order[at];
+            let mut range = left_order.all(group(&right.groups, place));
+            range.start = range.start.max(*hint);
+            range.start = left_order.next_through(&range, right_order.keys[at]);
+            *hint = range.start;
+            let end = right_hi[place as usize];
+            [range.start..match lower.comparison {
+                LessOrEqual => left_order.next_through(&range, end),
+                _ => left_order.next_below(&range, end),
+            }]
         };
-        let in_order = |order: &KeyOrder| order.order.clone().into_par_iter();
         let parts = vec![
-            Arc::new(SlicePart::new(in_order(&left_order), Side::Right, begins_inside)),
-            Arc::new(SlicePart::new(in_order(&right_order), Side::Left, begins_behind)),
+            Arc::new(SlicePart::new(&left_order.order, Side::Right, begins_inside)),
+            Arc::new(SlicePart::new(&right_order.order, Side::Left, begins_behind)),
         ];
         Some(Self::Slices { parts, orders: Box::new([Some(left_order), Some(right_order)]) })
     }
@@ -191,18 +197,17 @@ impl Strategy {
         let pairs = (0..ordered.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
         let (a, b) = pairs.min_by_key(|&(a, b)| sampled(ranked, &ordered[a], &ordered[b]))?;
         let (along, listed) = (ordered[a], ordered[b]);
-        let (left, right) = (&ranked.left, &ranked.right);
-        let sweep = Sweep::new(left, right, Side::Right, [&along, &listed], ranked.groups);
+        let sweep = Sweep::new(ranked, [&along, &listed]);
         let rest = ranked.terms.iter().filter(|term| **term != along && **term != listed);
         let rest = rest.copied().collect();
-        Some((Self::Sweep(Arc::new(sweep), [along, listed]), rest))
+        Some((Self::Sweep(Arc::new(sweep)), rest))
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Slices { parts, .. } if parts.len() > 1 => "overlap",
             Self::Slices { .. } => "slices",
-            Self::Sweep(..) => "sweep",
+            Self::Sweep(_) => "sweep",
         }
     }
 
@@ -210,33 +215,33 @@ impl Strategy {
     pub(super) fn candidates(&self) -> u64 {
         match self {
             Self::Slices { parts, .. } => parts.iter().map(|part| part.total()).sum(),
-            Self::Sweep(sweep, _) => sweep.totals.last().copied().unwrap_or(0),
+            Self::Sweep(sweep) => sweep.totals.last().copied().unwrap_or(0),
         }
     }
 
-    /// How many candidates each place has, left and right.
-    fn partners(&self, ranked: &Ranked) -> [Vec<u64>; 2] {
-        let mut counts = [vec![0; ranked.left.len()], vec![0; ranked.right.len()]];
-        match self {
-            Self::Slices { parts, orders } => {
-                for part in parts {
-                    let (driving, sliced) = match part.sliced {
-                        Side::Right => (0, 1),
-                        Side::Left => (1, 0),
-                    };
-                    part.count_driving(&mut counts[driving]);
-                    if let Some(order) = &orders[sliced] {
-                        part.count_sliced(&order.order, &mut counts[sliced]);
+    /// Which places have a candidate, left and right.
+    fn matched(&self, ranked: &Ranked) -> [Vec<bool>; 2] {
+        let (parts, orders) = match self {
+            Self::Sweep(sweep) => return sweep.matched(ranked),
+            Self::Slices { parts, orders } => (parts, orders),
+        };
+        let of = |side: Side, order: &Option<KeyOrder>, places: usize| {
+            let mut matched = vec![false; places];
+            for part in parts {
+                match order {
+                    Some(order) if part.sliced == side => {
+                        part.mark_sliced(&order.order, &mut matched);
                     }
+                    _ => part.mark_driving(&mut matched),
                 }
             }
-            Self::Sweep(sweep, [along, listed]) => {
-                let (left, right) = (&ranked.left, &ranked.right);
-                let back = Sweep::new(right, left, Side::Left, [along, listed], ranked.groups);
-                counts = [sweep.partners(), back.partners()];
-            }
-        }
-        counts
+            matched
+        };
+        rayon::join(
+            || of(Side::Left, &orders[0], ranked.left.len()),
+            || of(Side::Right, &orders[1], ranked.right.len()),
+        )
+        .into()
     }
 }
 
@@ -251,6 +256,25 @@ fn sampled(ranked: &Ranked, first: &RankedTerm, second: &RankedTerm) -> usize {
     let count =
         |l| places(right.len()).filter(|&r| holds(first, l, r) && holds(second, l, r)).count();
     places(left.len()).map(count).sum()
+}
+
+/// The columns that can be sliced: side, terms that slices of it can serve, terms left over.
+fn ways(terms: &[RankedTerm]) -> Vec<(Side, Vec<RankedTerm>, Vec<RankedTerm>)> {
+    let mut ways = Vec::new();
+    for sliced in [Side::Right, Side::Left] {
+        let column = |term: &RankedTerm| match sliced {
+            Side::Right => term.right,
+            Side::Left => term.left,
+        };
+        let mut columns: Vec<usize> = terms.iter().map(column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        for chosen in columns {
+            let (used, rest) = usable(terms, |term| column(term) == chosen);
+            ways.push((sliced, used, rest));
+        }
+    }
+    ways
 }
 
 /// Terms that one set of slices can serve (at most one `!=` among them), and the others.

@@ -15,12 +15,13 @@
 //! number of a tuple to the tuple itself, so work can begin anywhere.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::super::ranked::RankedSide;
-use super::super::ranks::rank_together;
-use super::super::slices::{KeyOrder, partners};
+use super::super::key_order::KeyOrder;
+use super::super::ranked::{RankedSide, narrow};
+use super::super::slices::partners;
 use super::bounds::propagate;
 use super::keys::ChainKeys;
 use crate::predicate::Comparison;
@@ -90,26 +91,26 @@ pub(super) fn arrange(mut chain: ChainKeys) -> Result<Vec<Stage>> {
         let rows = std::mem::take(&mut chain.live[number]);
         let mut keys: Vec<_> = link.terms.iter().map(|(keys, _)| keys.take(&rows)).collect();
         keys.push(link.sliced.take(&loose.rows));
-        let mut ranks = rank_together(&keys.iter().collect::<Vec<_>>())?;
+        let mut columns = narrow(keys.into_iter());
         let sliced = RankedSide {
-            columns: vec![ranks.columns.pop().unwrap_or_default()],
+            columns: vec![columns.pop().unwrap_or_default()],
             groups: chain.groups_of(number + 1, &loose.rows),
-            rows: loose.rows.clone(),
+            rows: Arc::new(loose.rows.clone()),
         };
-        let order = KeyOrder::new(&sliced, 0, ranks.distinct, chain.group_count());
+        let order = KeyOrder::new(&sliced, 0, chain.group_count());
         let places: Vec<usize> = order.order.iter().map(|&place| place as usize).collect();
         let input = chain.inputs[number + 1];
         stages.push(stage(loose, places, input, keyed[number + 1], filtered[number + 1])?);
         let next = &stages[stages.len() - 1];
 
         let groups = chain.groups_of(number, &rows);
-        let driving = RankedSide { columns: ranks.columns, groups, rows };
+        let driving = RankedSide { columns, groups, rows: Arc::new(rows) };
         let comparisons = link.terms.iter().map(|(_, comparison)| *comparison);
         let terms: Vec<(usize, Comparison)> = comparisons.enumerate().collect();
         let found: Vec<(u32, u128, Partners)> = (0..driving.len() as u32)
             .into_par_iter()
             .filter_map(|place| {
-                let partners = partners(&driving, place, &order, &terms);
+                let partners = partners(&driving, place as usize, &order, &terms);
                 let ways = partners.iter().map(|range| next.ways(range)).sum();
                 (ways > 0).then(|| (driving.rows[place as usize], ways, partners))
             })
