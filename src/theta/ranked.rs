@@ -4,12 +4,13 @@
 //! ranks (a *space*). Two inequalities in opposite directions over columns of one type share one
 //! too, so that the kernels can see whether they ask for overlapping intervals.
 
-use crate::key::{Column, KeyColumn, NO_GROUP, equality_groups, ordered_keys};
+use crate::key::{KeyColumn, NO_GROUP, equality_groups, ordered_keys};
 use crate::predicate::Comparison;
 use crate::table::Table;
 use crate::{Error, Result};
 
-use super::plan::{BoundTerm, ThetaPlan, label};
+use super::operands::Operands;
+use super::plan::{BoundTerm, ThetaPlan};
 use super::ranks::rank_together;
 
 /// The keys of a join, ranked.
@@ -52,15 +53,11 @@ pub(super) struct RankedTerm {
 /// A column by side and index, and its ranks.
 type RankedColumn = ((usize, usize), Vec<u32>);
 
-const SIDES: [&str; 2] = ["left", "right"];
-
 impl Ranked {
     pub(super) fn new(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<Self> {
         let tables = [left, right];
-        let column = |side: usize, index: usize| -> Column {
-            let table = tables[side];
-            table.key_column(index, label(SIDES[side], table.schema(), index))
-        };
+        let operands = Operands::new(plan, left, right)?;
+        let column = |side: usize, index: usize| operands.get(side, index);
         let spaces = spaces(plan, tables);
         let mut keys: Vec<Vec<KeyColumn>> = Vec::new();
         for members in &spaces {

@@ -66,7 +66,9 @@ impl Strategy {
     /// The strategy with the fewest candidates, and the terms it leaves over.
     fn choose(ranked: &Ranked) -> (Self, Vec<RankedTerm>) {
         let terms = &ranked.terms;
+        // With one right column, as of a band, its slices say it all.
         if let [first, second] = &terms[..]
+            && first.right != second.right
             && let Some(strategy) = Self::overlap(ranked, first, second)
         {
             return (strategy, vec![]);
@@ -91,11 +93,11 @@ impl Strategy {
             for chosen in columns {
                 let (used, rest) = usable(terms, |term| column(term) == chosen);
                 let strategy = Self::slices(ranked, &used, sliced);
-                let better = best.as_ref().is_none_or(|(other, others)| {
-                    let left_over = (!rest.is_empty(), strategy.candidates());
-                    left_over < (!others.is_empty(), other.candidates())
-                });
-                if better {
+                if rest.is_empty() {
+                    return (strategy, rest);
+                }
+                let candidates = strategy.candidates();
+                if best.as_ref().is_none_or(|(other, _)| candidates < other.candidates()) {
                     best = Some((strategy, rest));
                 }
             }
@@ -103,9 +105,6 @@ impl Strategy {
         let Some((slices, rest)) = best else {
             return (Self::slices(ranked, &[], Side::Right), vec![]);
         };
-        if rest.is_empty() {
-            return (slices, rest);
-        }
         match Self::sweep(ranked) {
             Some((sweep, rest)) if sweep.candidates() < slices.candidates() || rest.is_empty() => {
                 (sweep, rest)
