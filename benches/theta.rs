@@ -34,7 +34,7 @@ fn skewed(name: &str, rows: u64) -> Arc<Table> {
 
 fn operator(algorithm: Algorithm, left: Arc<Table>, right: Arc<Table>) -> Arc<dyn Operator> {
     let spec = ThetaSpec {
-        terms: vec![Term {
+        terms: vec![Term::Compare {
             left: "a".into(),
             comparison: Comparison::LessOrEqual,
             right: "b".into(),

@@ -1,10 +1,15 @@
-//! What a join is asked for, as plain values: comparisons, conjunctions of them, join kinds.
+//! What a join is asked for, as plain values: comparisons, bands, conjunctions of them, join kinds.
 //!
 //! Columns are named here and resolved by the operator; the textual grammar lives in the Python
 //! layer, which lowers `between` and `overlaps` to comparisons before anything reaches this crate.
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::str::FromStr;
+
+use num_bigint::BigUint;
+
+use crate::{Error, Result};
 
 /// An order comparison between a left and a right value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,20 +76,112 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// One term of a predicate: `left_column comparison right_column`.
+/// One term of a predicate, between a column of the left and one of the right input.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
-    /// Column of the left input.
-    pub left: String,
-    /// How the two are compared.
-    pub comparison: Comparison,
-    /// Column of the right input.
-    pub right: String,
+pub enum Term {
+    /// `left comparison right`
+    Compare {
+        /// Column of the left input.
+        left: String,
+        /// How the two are compared.
+        comparison: Comparison,
+        /// Column of the right input.
+        right: String,
+    },
+    /// `abs(left - right) <= width`, or `<`
+    Band {
+        /// Column of the left input.
+        left: String,
+        /// Column of the right input.
+        right: String,
+        /// How far apart they may be.
+        width: Width,
+        /// Whether they must be less than `width` apart.
+        strict: bool,
+    },
 }
 
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "left.{} {} right.{}", self.left, self.comparison, self.right)
+        match self {
+            Self::Compare { left, comparison, right } => {
+                write!(f, "left.{left} {comparison} right.{right}")
+            }
+            Self::Band { left, right, width, strict } => {
+                let symbol = if *strict { "<" } else { "<=" };
+                write!(f, "abs(left.{left} - right.{right}) {symbol} {width}")
+            }
+        }
+    }
+}
+
+/// Widths beyond these mean nothing for any type of column, and would only cost time.
+const MAX_EXPONENT: i32 = 1000;
+const MAX_BITS: u64 = 4000;
+
+/// How wide a band is: exact, and never negative.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// `digits` * 10^`exponent`, for columns of numbers.
+    Number {
+        /// Without the decimal point.
+        digits: BigUint,
+        /// Where that is.
+        exponent: i32,
+    },
+    /// A length of time, for columns of times.
+    Nanoseconds(u64),
+}
+
+/// Reads `5`, `0.25` and `1E-3` as numbers, and `10000ns` as a length of time.
+impl FromStr for Width {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let read = || {
+            if let Some(count) = text.strip_suffix("ns") {
+                return count.parse().ok().map(Self::Nanoseconds);
+            }
+            let (number, exponent) = match text.split_once(['e', 'E']) {
+                Some((number, exponent)) => (number, exponent.parse().ok()?),
+                None => (text, 0),
+            };
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            let digits = BigUint::parse_bytes(format!("{whole}{fraction}").as_bytes(), 10)?;
+            let decimals = i32::try_from(fraction.len()).ok()?;
+            let exponent = i32::checked_sub(exponent, decimals)?;
+            let fits = exponent.abs() <= MAX_EXPONENT && digits.bits() <= MAX_BITS;
+            fits.then_some(Self::Number { digits, exponent })
+        };
+        read().ok_or_else(|| Error::invalid(format!("{text:?} is no width of a band")))
+    }
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { digits, exponent } => {
+                let digits = digits.to_string();
+                let decimals = usize::try_from(-i64::from(*exponent)).unwrap_or(0);
+                match *exponent {
+                    0 => f.write_str(&digits),
+                    // As people write it, unless that takes many zeros.
+                    _ if (1..=digits.len() + 6).contains(&decimals) => {
+                        let padded = format!("{digits:0>width$}", width = decimals + 1);
+                        let (whole, fraction) = padded.split_at(padded.len() - decimals);
+                        write!(f, "{whole}.{fraction}")
+                    }
+                    exponent => write!(f, "{digits}e{exponent}"),
+                }
+            }
+            Self::Nanoseconds(count) => {
+                let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+                match units.into_iter().find(|(_, length)| count.is_multiple_of(*length)) {
+                    Some((unit, length)) => write!(f, "{}{unit}", count / length),
+                    None => write!(f, "{count}ns"),
+                }
+            }
+        }
     }
 }
 
@@ -131,5 +228,38 @@ impl JoinKind {
 impl fmt::Display for JoinKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_read_and_write() {
+        let cases = [
+            ("5", "5"),
+            ("0", "0"),
+            ("0.25", "0.25"),
+            ("12.50", "12.50"),
+            ("1E-3", "0.001"),
+            ("1e+3", "1e3"),
+            ("1e-300", "1e-300"),
+            (
+                "123456789012345678901234567890123456789012",
+                "123456789012345678901234567890123456789012",
+            ),
+            ("10000000000ns", "10s"),
+            ("1500000ns", "1500us"),
+            ("7ns", "7ns"),
+            ("0ns", "0s"),
+        ];
+        for (text, shown) in cases {
+            let width: Width = text.parse().unwrap();
+            assert_eq!(width.to_string(), shown);
+        }
+        for text in ["", "-1", "+1", ".", "1.2.3", "e5", "1e", "ns", "-1ns", "1e99999999999"] {
+            assert!(text.parse::<Width>().is_err(), "{text:?}");
+        }
     }
 }

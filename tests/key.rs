@@ -18,9 +18,9 @@ use dovetail::key::{
 };
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use support::columns::{Magnitude, Recipe, magnitude, recipe, recipe_of};
 use support::exact::{self, Value};
+use support::property::check;
 
 /// Types that compare with each other, family by family.
 fn families() -> Vec<Vec<DataType>> {
@@ -150,20 +150,6 @@ fn assert_groups(sides: &[Vec<Column>]) -> Groups {
     let groups = equality_groups(sides).unwrap();
     assert_eq!(groups, Groups { ids: expected, count: numbers.len() as u32 }, "{sides:?}");
     groups
-}
-
-/// Runs a property with a fixed seed, so that a failure comes back.
-fn check<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value)) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(config, rng);
-    let result = runner.run(&strategy, |value| {
-        property(value);
-        Ok(())
-    });
-    if let Err(error) = result {
-        panic!("{error}\n(seed: the deterministic ChaCha generator)");
-    }
 }
 
 // ---- properties -------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ use dovetail::output::Caps;
 use dovetail::predicate::{Comparison, JoinKind, Term};
 use dovetail::theta::{Algorithm, ThetaPlan, ThetaSpec};
 use proptest::prelude::*;
-use support::oracle::{self, Joined, OracleTerm};
+use support::oracle::{self, Joined, OracleBand, OracleTerm};
 use support::rows::{Row, read, rows, schema, table};
 
 fn spec(terms: &[OracleTerm], by: &[&str], kind: JoinKind, algorithm: Algorithm) -> ThetaSpec {
-    let term = |&(left, comparison, right): &OracleTerm| Term {
+    let term = |&(left, comparison, right): &OracleTerm| Term::Compare {
         left: left.into(),
         comparison,
         right: right.into(),
@@ -81,24 +81,44 @@ fn cuts() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..1000_usize, 0..4)
 }
 
+fn band() -> impl Strategy<Value = OracleBand> {
+    let columns = prop::sample::select(vec![
+        ("int", "int"),
+        ("int", "float"),
+        ("float", "int"),
+        ("float", "float"),
+        ("id", "int"),
+    ]);
+    let width = prop::sample::select(vec!["0", "0.5", "1", "2", "100", "1e300"]);
+    (columns, width, any::<bool>()).prop_map(|((l, r), width, strict)| (l, r, width, strict))
+}
+
+fn band_term(&(left, right, width, strict): &OracleBand) -> Term {
+    let width = width.parse().unwrap();
+    Term::Band { left: left.into(), right: right.into(), width, strict }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn oracle_agrees_with_every_algorithm(
         left in rows(40),
         right in rows(40),
         terms in prop::collection::vec(term(), 0..4),
+        bands in prop::collection::vec(band(), 0..3),
         by in prop::sample::subsequence(vec!["int", "text"], 0..=2),
         kind in prop::sample::select(JoinKind::ALL.to_vec()),
         (left_cuts, right_cuts) in (cuts(), cuts()),
         threads in 1..=8_usize,
         caps in prop::sample::select(vec![(1, u64::MAX), (7, u64::MAX), (1000, 1), (1000, 200)]),
     ) {
-        let pairs = oracle::pairs(&left, &right, &terms, &by);
+        let mut pairs = oracle::pairs(&left, &right, &terms, &by);
+        pairs.retain(|(l, r)| bands.iter().all(|band| oracle::within(band, l, r)));
         let expected = oracle::outcome(kind, &left, &right, &pairs);
         for algorithm in [Algorithm::Auto, Algorithm::NestedLoop] {
-            let spec = spec(&terms, &by, kind, algorithm);
+            let mut spec = spec(&terms, &by, kind, algorithm);
+            spec.terms.extend(bands.iter().map(band_term));
             if algorithm == Algorithm::NestedLoop && kind != JoinKind::Inner {
                 let refused = ThetaPlan::new(&schema(), &schema(), spec);
                 prop_assert!(matches!(refused, Err(Error::Unsupported(_))));
@@ -129,7 +149,7 @@ proptest! {
                 prop_assert_eq!(metrics.count(rows), side as u64);
                 let counted = metrics.count(matched) + metrics.count(unmatched);
                 // Not counted where candidates are checked one by one.
-                prop_assert!(counted == side as u64 || (terms.len() > 1 && counted == 0));
+                prop_assert!(counted == side as u64 || (terms.len() + bands.len() > 1 && counted == 0));
             }
             let again: Vec<_> = operator.stream(&Run::on(1)).unwrap().map(Result::unwrap).collect();
             let other: Vec<_> = operator.stream(&Run::on(5)).unwrap().map(Result::unwrap).collect();

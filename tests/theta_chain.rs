@@ -23,7 +23,7 @@ use support::stocks;
 use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
 
 fn spec(links: &[Vec<OracleTerm>], by: &[&str], algorithm: Algorithm) -> ChainSpec {
-    let term = |&(left, comparison, right): &OracleTerm| Term {
+    let term = |&(left, comparison, right): &OracleTerm| Term::Compare {
         left: left.into(),
         comparison,
         right: right.into(),

@@ -132,7 +132,7 @@ fn check(
     threads: usize,
 ) {
     let tables = [column.table(left, ["lo", "hi", "i"]), column.table(right, ["lo2", "hi2", "j"])];
-    let terms = question.iter().map(|&(a, comparison, b)| Term {
+    let terms = question.iter().map(|&(a, comparison, b)| Term::Compare {
         left: a.into(),
         comparison,
         right: b.into(),

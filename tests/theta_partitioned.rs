@@ -42,7 +42,7 @@ fn prefap((prefilter, amalgamation): (bool, bool)) -> Algorithm {
 
 fn spec(left: &str, comparison: Comparison, right: &str, algorithm: Algorithm) -> ThetaSpec {
     ThetaSpec {
-        terms: vec![Term { left: left.into(), comparison, right: right.into() }],
+        terms: vec![Term::Compare { left: left.into(), comparison, right: right.into() }],
         by: vec![],
         kind: JoinKind::Inner,
         suffix: "_right".into(),

@@ -47,7 +47,7 @@ def theta_join(
     left: Input,
     right: Input,
     *,
-    terms: Sequence[tuple[str, str, str]],
+    terms: Sequence[tuple[str, str, str] | tuple[str, str, str, str]],
     by: Sequence[tuple[str, str]],
     how: str,
     suffix: str,

@@ -1,18 +1,19 @@
 """Which column of which input a predicate means, and what it then comes down to.
 
-For two inputs a predicate becomes a conjunction of (left column, comparison, right column), which
-is all that the native layer knows. Columns that are not there, inputs that have no such name and
-comparisons within one input are refused here, with the names that there are.
+For two inputs a predicate becomes a conjunction of (left column, comparison, right column) and, for
+bands, (left column, "<=" or "<", right column, width), which is all that the native layer knows.
+Columns that are not there, inputs that have no such name and comparisons within one input are
+refused here, with the names that there are.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from dovetail._tokens import quote_name
-from dovetail.errors import InternalError, InvalidInputError, UnsupportedError
+from dovetail.errors import InternalError, InvalidInputError
 from dovetail.predicates import (
     And,
     Band,
@@ -23,9 +24,14 @@ from dovetail.predicates import (
     Comparison,
     Overlaps,
     Predicate,
+    Width,
 )
+from dovetail.units import Duration
 
-__all__ = ["pair_terms"]
+__all__ = ["PairTerm", "pair_terms"]
+
+#: A comparison, or a band with its width as text.
+PairTerm = tuple[str, Comparison, str] | tuple[str, Literal["<=", "<"], str, str]
 
 _TURNED_ROUND: Final[dict[Comparison, Comparison]] = {
     "<": ">",
@@ -42,59 +48,70 @@ _MOST_COLUMNS_SHOWN: Final = 8
 
 def pair_terms(
     predicate: Predicate, left_columns: Sequence[str], right_columns: Sequence[str]
-) -> list[tuple[str, Comparison, str]]:
-    """Lower a predicate on two inputs to (left column, comparison, right column), all to hold.
+) -> list[PairTerm]:
+    """Lower a predicate on two inputs to comparisons and bands, all to hold.
 
     >>> from dovetail._grammar import parse
     >>> pair_terms(parse("right.y < left.x and t between lo and hi"), ["x", "t"], ["y", "lo", "hi"])
     [('x', '>', 'y'), ('t', '>=', 'lo'), ('t', '<=', 'hi')]
+    >>> pair_terms(parse("abs(right.y - left.x) < '10us'"), ["x"], ["y"])
+    [('x', '<', 'y', '10000ns')]
 
     Overlapping is `left_low < right_high and left_high > right_low`: exact where no interval is
     empty or turned round.
     """
     columns = (left_columns, right_columns)
-    terms: list[tuple[str, Comparison, str]] = []
-    for term, first, op, second in _comparisons(predicate):
-        sides = (_side(first, 0, term), _side(second, 1, term))
-        if sides[0] == sides[1]:
-            raise InvalidInputError(_one_sided(term, first, second, _SIDES[sides[0]]))
-        _check_present(first, sides[0], columns)
-        _check_present(second, sides[1], columns)
-        if op == "=":
-            raise InvalidInputError(_equality(term, first.name, second.name, sides[0]))
-        if sides == (0, 1):
-            terms.append((first.name, op, second.name))
-        else:
-            terms.append((second.name, _TURNED_ROUND[op], first.name))
+    terms: list[PairTerm] = []
+    for term in predicate.terms if isinstance(predicate, And) else (predicate,):
+        if isinstance(term, Band):
+            left, right, _ = _sorted_sides(term, term.left, term.right, columns)
+            terms.append((left, term.op, right, _width_text(term.width)))
+            continue
+        for first, op, second in _comparisons(term):
+            left, right, turned = _sorted_sides(term, first, second, columns)
+            if op == "=":
+                raise InvalidInputError(_equality(term, left, right))
+            terms.append((left, _TURNED_ROUND[op] if turned else op, right))
     return terms
 
 
-def _comparisons(predicate: Predicate) -> Iterator[tuple[Predicate, Col, Comparison, Col]]:
-    """The comparisons that a predicate on two inputs stands for, each with the term it is from."""
-    if isinstance(predicate, And):
-        for term in predicate.terms:
-            yield from _comparisons(term)
-    elif isinstance(predicate, Compare):
-        yield predicate, predicate.left, predicate.op, predicate.right
-    elif isinstance(predicate, Between):
-        yield predicate, predicate.value, ">=", predicate.low
-        yield predicate, predicate.value, "<=", predicate.high
-    elif isinstance(predicate, Overlaps):
-        yield predicate, predicate.left_low, "<", predicate.right_high
-        yield predicate, predicate.left_high, ">", predicate.right_low
-    elif isinstance(predicate, Band):
-        raise UnsupportedError(
-            f"band predicates are not supported by theta_join yet, found '{predicate}'"
-        )
-    elif isinstance(predicate, Chain):
+def _sorted_sides(
+    term: Predicate, first: Col, second: Col, columns: tuple[Sequence[str], Sequence[str]]
+) -> tuple[str, str, bool]:
+    """The left and the right column of a term, and whether they were written the other way."""
+    sides = (_side(first, 0, term), _side(second, 1, term))
+    if sides[0] == sides[1]:
+        raise InvalidInputError(_one_sided(term, first, second, _SIDES[sides[0]]))
+    _check_present(first, sides[0], columns)
+    _check_present(second, sides[1], columns)
+    if sides == (0, 1):
+        return first.name, second.name, False
+    return second.name, first.name, True
+
+
+def _width_text(width: Width) -> str:
+    return f"{width.nanoseconds}ns" if isinstance(width, Duration) else str(width)
+
+
+def _comparisons(term: Predicate) -> Iterator[tuple[Col, Comparison, Col]]:
+    """The comparisons that a term on two inputs stands for."""
+    if isinstance(term, Compare):
+        yield term.left, term.op, term.right
+    elif isinstance(term, Between):
+        yield term.value, ">=", term.low
+        yield term.value, "<=", term.high
+    elif isinstance(term, Overlaps):
+        yield term.left_low, "<", term.right_high
+        yield term.left_high, ">", term.right_low
+    elif isinstance(term, Chain):
         raise InvalidInputError(
-            f"a chain compares three or more inputs, found '{predicate}' for two: use chain_join, "
+            f"a chain compares three or more inputs, found '{term}' for two: use chain_join, "
             "or two comparisons with 'and'"
         )
-    elif isinstance(predicate, Predicate):
-        raise InternalError(f"no rule for the predicate {type(predicate).__name__}")
+    elif isinstance(term, Predicate):
+        raise InternalError(f"no rule for the predicate {type(term).__name__}")
     else:
-        raise InvalidInputError(f"expected a predicate, found {type(predicate).__name__}")
+        raise InvalidInputError(f"expected a predicate, found {type(term).__name__}")
 
 
 def check_equality_columns(
@@ -128,8 +145,7 @@ def _one_sided(term: Predicate, first: Col, second: Col, side: str) -> str:
     return message
 
 
-def _equality(term: Predicate, first: str, second: str, side: int) -> str:
-    left, right = (first, second) if side == 0 else (second, first)
+def _equality(term: Predicate, left: str, right: str) -> str:
     option = f"by={left!r}" if left == right else f"left_by={left!r}, right_by={right!r}"
     return f"equality is not part of the predicate: instead of '{term}' write {option}"
 

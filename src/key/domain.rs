@@ -37,7 +37,7 @@ pub(super) struct Factor {
 
 /// Columns compare within their family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+pub(super) enum Family {
     Null,
     Boolean,
     Number,
@@ -115,7 +115,8 @@ impl Factor {
 }
 
 impl Family {
-    fn of(data_type: &DataType) -> Option<Self> {
+    /// `None` if values of the type have no order.
+    pub fn of(data_type: &DataType) -> Option<Self> {
         use DataType::*;
         Some(match look_through(data_type) {
             Null => Self::Null,
@@ -137,7 +138,7 @@ impl Family {
 }
 
 /// The type of the values behind dictionaries and run-end encoding.
-fn look_through(data_type: &DataType) -> &DataType {
+pub(super) fn look_through(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => look_through(values),
         DataType::RunEndEncoded(_, values) => look_through(values.data_type()),
@@ -166,7 +167,7 @@ fn time_unit(data_type: &DataType) -> Option<TimeUnit> {
     }
 }
 
-fn per_second(unit: TimeUnit) -> i128 {
+pub(super) fn per_second(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,

@@ -24,6 +24,10 @@ pub(super) trait Integer: Copy + PartialOrd {
     fn low128(self) -> u128;
     /// The value, if it fits.
     fn to_i128(self) -> Option<i128>;
+    /// The value.
+    fn wide(self) -> i256;
+    /// The value modulo two to the width of the type.
+    fn wrapping_from(value: i256) -> Self;
 }
 
 macro_rules! narrow_integer {
@@ -39,6 +43,12 @@ macro_rules! narrow_integer {
             }
             fn to_i128(self) -> Option<i128> {
                 Some(self as i128)
+            }
+            fn wide(self) -> i256 {
+                i256::from_i128(self as i128)
+            }
+            fn wrapping_from(value: i256) -> Self {
+                value.low64() as Self
             }
         }
     )*};
@@ -57,6 +67,12 @@ impl Integer for i128 {
     fn to_i128(self) -> Option<i128> {
         Some(self)
     }
+    fn wide(self) -> i256 {
+        i256::from_i128(self)
+    }
+    fn wrapping_from(value: i256) -> Self {
+        value.low128() as Self
+    }
 }
 
 impl Integer for i256 {
@@ -69,6 +85,12 @@ impl Integer for i256 {
     }
     fn to_i128(self) -> Option<i128> {
         self.to_i128()
+    }
+    fn wide(self) -> i256 {
+        self
+    }
+    fn wrapping_from(value: i256) -> Self {
+        value
     }
 }
 
@@ -250,7 +272,7 @@ pub(super) fn measured_span(columns: &[PlainColumn], unit: Unit) -> Result<Optio
 }
 
 /// Least and greatest of the values that are not null; what is under a null may be anything.
-fn extremes<T: Integer>(values: &[T], nulls: Option<&NullBuffer>) -> Option<(T, T)> {
+pub(super) fn extremes<T: Integer>(values: &[T], nulls: Option<&NullBuffer>) -> Option<(T, T)> {
     let Some(nulls) = nulls else { return extremes_of(values) };
     let runs = nulls.valid_slices().filter_map(|(start, end)| extremes_of(&values[start..end]));
     runs.reduce(|(least, greatest), (low, high)| {

@@ -48,3 +48,9 @@ pub(super) fn order_key(value: f64) -> u64 {
     let negative = (bits as i64 >> 63) as u64;
     bits ^ (negative | 1 << 63)
 }
+
+/// The number whose [`order_key`] this is.
+pub(super) fn key_value(key: u64) -> f64 {
+    let positive = key >> 63 == 1;
+    f64::from_bits(if positive { key ^ 1 << 63 } else { !key })
+}

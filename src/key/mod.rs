@@ -29,8 +29,11 @@
 //! only longer ones, decimals beyond 128 bits and some decimals against floats are ranked, which
 //! sorts their distinct values.
 //!
+//! Bands, `abs(a - b) <= width`, become comparisons with the [ends](band_ends) of an interval.
+//!
 //! Keys of different calls do not compare: width and meaning depend on the data of the call.
 
+mod band;
 mod bytes;
 mod digits;
 mod domain;
@@ -51,6 +54,7 @@ use domain::Domain;
 use plain::PlainColumn;
 use position::Reading;
 
+pub use band::{band_ends, check_band};
 pub use group::{Groups, NO_GROUP, check_equality, equality_groups};
 
 /// One column of one input, in chunks as it arrived.

@@ -6,6 +6,7 @@
 //! rounding keeps order. NaN, which is greater than every number, lies at infinity.
 
 use super::domain::Unit;
+use super::float::key_value;
 
 /// What the keys of one call stand for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +36,7 @@ impl Reading {
             Self::Signed(units) => (key ^ 1 << 63) as i64 as f64 / units,
             Self::Unsigned(units) => key as f64 / units,
             Self::Float => {
-                let positive = key >> 63 == 1;
-                let value = f64::from_bits(if positive { key ^ 1 << 63 } else { !key });
+                let value = key_value(key);
                 if value.is_nan() { f64::INFINITY } else { value }
             }
         }

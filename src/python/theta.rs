@@ -11,7 +11,16 @@ use crate::predicate::{Comparison, JoinKind, Term};
 use crate::theta::{Algorithm, ThetaPlan, ThetaSpec};
 use crate::{Error, Result};
 
-/// Describes a theta join; `terms` are (left column, comparison, right column).
+/// A term as Python writes it.
+#[derive(FromPyObject)]
+pub(super) enum TermText {
+    /// Left column, comparison, right column.
+    Compare(String, String, String),
+    /// Left column, `<=` or `<`, right column, width: a number, or nanoseconds as in `10ns`.
+    Band(String, String, String, String),
+}
+
+/// Describes a theta join.
 #[pyfunction]
 #[pyo3(signature = (left, right, *, terms, by, how, suffix, algorithm))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of one Python call")]
@@ -19,7 +28,7 @@ pub(super) fn theta_join(
     py: Python<'_>,
     left: Py<Input>,
     right: Py<Input>,
-    terms: Vec<(String, String, String)>,
+    terms: Vec<TermText>,
     by: Vec<(String, String)>,
     how: &str,
     suffix: String,
@@ -38,10 +47,23 @@ pub(super) fn theta_join(
     Ok(Join::new(Arc::new(plan), vec![left, right]))
 }
 
-fn to_term((left, symbol, right): (String, String, String)) -> Result<Term> {
-    let comparison = Comparison::from_symbol(&symbol)
-        .ok_or_else(|| unknown("comparison", &symbol, &Comparison::ALL.map(Comparison::symbol)))?;
-    Ok(Term { left, comparison, right })
+fn to_term(text: TermText) -> Result<Term> {
+    Ok(match text {
+        TermText::Compare(left, symbol, right) => {
+            let comparison = Comparison::from_symbol(&symbol).ok_or_else(|| {
+                unknown("comparison", &symbol, &Comparison::ALL.map(Comparison::symbol))
+            })?;
+            Term::Compare { left, comparison, right }
+        }
+        TermText::Band(left, symbol, right, width) => {
+            let strict = match symbol.as_str() {
+                "<" => true,
+                "<=" => false,
+                other => return Err(unknown("comparison", other, &["<", "<="])),
+            };
+            Term::Band { left, right, width: width.parse()?, strict }
+        }
+    })
 }
 
 fn unknown(what: &str, found: &str, offered: &[&str]) -> Error {

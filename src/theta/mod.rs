@@ -1,4 +1,5 @@
-//! Theta joins: pairs of rows that satisfy a conjunction of comparisons, within equality groups.
+//! Theta joins: pairs of rows that satisfy a conjunction of comparisons and bands, within equality
+//! groups.
 //!
 //! A [`ThetaPlan`] checks the request against the two schemas, before any data is read;
 //! [binding](crate::operator::Plan::bind) it to the tables gives the operator.
@@ -19,6 +20,7 @@ mod counted_bits;
 mod key_order;
 mod layered_bits;
 mod nested_loop;
+mod operands;
 mod partitioned;
 mod plan;
 mod ranked;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use super::plan::{ThetaPlan, label};
+use super::operands::Operands;
+use super::plan::ThetaPlan;
 use super::scan::{self, Given, PairKeys, Product, SideKeys, Tally};
 use crate::Result;
 use crate::key::{KeyColumn, equality_groups, ordered_keys};
@@ -80,13 +81,11 @@ impl Operator for NestedLoop {
 }
 
 fn pair_keys(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<PairKeys> {
-    let column = |side: &str, table: &Table, index: usize| {
-        table.key_column(index, label(side, table.schema(), index))
-    };
+    let operands = Operands::new(plan, left, right)?;
     let mut left_terms = Vec::new();
     let mut right_terms = Vec::new();
     for term in &plan.terms {
-        let pair = [column("left", left, term.left), column("right", right, term.right)];
+        let pair = [operands.get(0, term.left), operands.get(1, term.right)];
         let [l, r] = <[KeyColumn; 2]>::try_from(ordered_keys(&pair)?)
             .map_err(|_| crate::Error::internal("two columns in, not two out"))?;
         left_terms.push(l);
@@ -96,8 +95,8 @@ fn pair_keys(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<PairKeys> 
         [None, None]
     } else {
         let sides = [
-            plan.by.iter().map(|&(l, _)| column("left", left, l)).collect(),
-            plan.by.iter().map(|&(_, r)| column("right", right, r)).collect(),
+            plan.by.iter().map(|&(l, _)| operands.get(0, l)).collect(),
+            plan.by.iter().map(|&(_, r)| operands.get(1, r)).collect(),
         ];
         let [l, r] = <[Vec<u32>; 2]>::try_from(equality_groups(&sides)?.ids)
             .map_err(|_| crate::Error::internal("two sides in, not two out"))?;

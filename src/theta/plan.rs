@@ -8,10 +8,10 @@ use arrow_schema::{Schema, SchemaRef};
 use super::auto::Auto;
 use super::nested_loop::NestedLoop;
 use super::partitioned::{Partitioned, PartitionedOptions};
-use crate::key::{check_equality, check_ordered};
+use crate::key::{check_band, check_equality, check_ordered};
 use crate::operator::{Operator, Plan};
 use crate::output::Layout;
-use crate::predicate::{Comparison, JoinKind, Term};
+use crate::predicate::{Comparison, JoinKind, Term, Width};
 use crate::table::Table;
 use crate::{Error, Result};
 
@@ -131,7 +131,7 @@ pub struct ThetaSpec {
     pub algorithm: Algorithm,
 }
 
-/// A comparison between columns by number.
+/// A comparison between columns by number; see [`operands`](super::operands) for those of bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BoundTerm {
     pub left: usize,
@@ -146,11 +146,22 @@ impl BoundTerm {
     }
 }
 
+/// A band between columns by number.
+#[derive(Clone, Debug)]
+pub(super) struct BoundBand {
+    pub left: usize,
+    pub right: usize,
+    pub width: Width,
+    pub strict: bool,
+}
+
 /// A request that fits its inputs.
 #[derive(Clone, Debug)]
 pub struct ThetaPlan {
     pub(super) spec: ThetaSpec,
+    /// All comparisons, those with the ends of bands among them.
     pub(super) terms: Vec<BoundTerm>,
+    pub(super) bands: Vec<BoundBand>,
     pub(super) by: Vec<(usize, usize)>,
     pub(super) layout: Layout,
 }
@@ -166,13 +177,27 @@ impl ThetaPlan {
             )));
         }
         let mut terms = Vec::with_capacity(spec.terms.len());
+        let mut bands = Vec::new();
         for term in &spec.terms {
-            let (l, r) = (find(left, "left", &term.left)?, find(right, "right", &term.right)?);
-            check_ordered(&[
-                (&label("left", left, l), left.field(l).data_type()),
-                (&label("right", right, r), right.field(r).data_type()),
-            ])?;
-            terms.push(BoundTerm { left: l, comparison: term.comparison, right: r });
+            let (Term::Compare { left: l, right: r, .. } | Term::Band { left: l, right: r, .. }) =
+                term;
+            let (l, r) = (find(left, "left", l)?, find(right, "right", r)?);
+            let (left_label, right_label) = (label("left", left, l), label("right", right, r));
+            let ours = (&*left_label, left.field(l).data_type());
+            let theirs = (&*right_label, right.field(r).data_type());
+            match term {
+                Term::Compare { comparison, .. } => {
+                    check_ordered(&[ours, theirs])?;
+                    terms.push(BoundTerm { left: l, comparison: *comparison, right: r });
+                }
+                Term::Band { width, strict, .. } => {
+                    check_band(ours, theirs, width)?;
+                    let band =
+                        BoundBand { left: l, right: r, width: width.clone(), strict: *strict };
+                    terms.extend(band.lowered(left.fields().len(), bands.len()));
+                    bands.push(band);
+                }
+            }
         }
         let mut by = Vec::with_capacity(spec.by.len());
         for (left_name, right_name) in &spec.by {
@@ -184,6 +209,9 @@ impl ThetaPlan {
             by.push((l, r));
         }
         if spec.algorithm.options().is_some() {
+            if !bands.is_empty() {
+                return Err(spec.algorithm.out_of_scope("not by a band"));
+            }
             match &terms[..] {
                 [term] => spec.algorithm.check(term.comparison)?,
                 _ => {
@@ -196,7 +224,7 @@ impl ThetaPlan {
             }
         }
         let layout = Layout::new(left, right, &by, spec.kind, &spec.suffix)?;
-        Ok(Self { spec, terms, by, layout })
+        Ok(Self { spec, terms, bands, by, layout })
     }
 }
 

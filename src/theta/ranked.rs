@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use crate::key::{Column, KeyColumn, Keys, NO_GROUP, equality_groups, ordered_keys};
+use crate::key::{KeyColumn, Keys, NO_GROUP, equality_groups, ordered_keys};
 use crate::predicate::Comparison;
 use crate::table::Table;
 use crate::{Error, Result};
 
-use super::plan::{BoundTerm, ThetaPlan, label};
+use super::operands::Operands;
+use super::plan::{BoundTerm, ThetaPlan};
 use super::ranks::rank_together;
 
 /// The keys of a join.
@@ -53,15 +54,11 @@ pub(super) struct RankedTerm {
 /// A column by side and index, and its keys.
 type RankedColumn = ((usize, usize), Vec<u64>);
 
-const SIDES: [&str; 2] = ["left", "right"];
-
 impl Ranked {
     pub(super) fn new(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<Self> {
         let tables = [left, right];
-        let column = |side: usize, index: usize| -> Column {
-            let table = tables[side];
-            table.key_column(index, label(SIDES[side], table.schema(), index))
-        };
+        let operands = Operands::new(plan, left, right)?;
+        let column = |side: usize, index: usize| operands.get(side, index);
         let spaces = spaces(plan, tables);
         let mut keys: Vec<Vec<KeyColumn>> = Vec::new();
         for members in &spaces {

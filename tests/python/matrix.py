@@ -28,12 +28,13 @@ RIGHT = pa.table(
     {"b": [2, 5, None, 8], "d": [4, 9, 1, 8], "k": ["u", "v", "v", "u"], "r": range(4)}
 )
 
-TERMS: dict[str, list[oracle.Term]] = {
+TERMS: dict[str, list[oracle.Term | oracle.Band]] = {
     "a < b": [("a", "<", "b")],
     "a != b": [("a", "!=", "b")],
     "a < b and c >= d": [("a", "<", "b"), ("c", ">=", "d")],
     "a between b and d": [("a", ">=", "b"), ("a", "<=", "d")],
     "overlaps(a, c, b, d)": [("a", "<", "d"), ("c", ">", "b")],
+    "abs(a - b) <= 5": [("a", "<=", "b", 5)],
 }
 """What the predicates of the matrix come down to, for the oracle."""
 

@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Term = tuple[str, str, str]
+#: Columns, "<=" or "<", and the width: a number, or seconds for times.
+Band = tuple[str, str, str, Fraction | int]
 Pairs = list[tuple[int, int]]
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -94,12 +96,20 @@ def _raw(array: pa.Array) -> list[int | None]:
 
 
 def theta_pairs(
-    left: pa.Table, right: pa.Table, terms: Iterable[Term], by: Iterable[tuple[str, str]] = ()
+    left: pa.Table,
+    right: pa.Table,
+    terms: Iterable[Term | Band],
+    by: Iterable[tuple[str, str]] = (),
 ) -> Pairs:
     """The pairs of rows for which all `terms` and all equalities hold: left row, then right row."""
-    tests = [
-        (comparable(left[a]), COMPARISONS[symbol], comparable(right[b])) for a, symbol, b in terms
-    ]
+    tests: list[tuple[list[Any], Callable[[Any, Any], bool], list[Any]]] = []
+    for a, symbol, b, *width in terms:
+        if width:
+            floats = is_floating(left[a]) or is_floating(right[b])
+            holds = within(symbol, width[0], floats=floats)
+        else:
+            holds = COMPARISONS[symbol]
+        tests.append((comparable(left[a]), holds, comparable(right[b])))
     tests += [(comparable(left[a]), operator.eq, comparable(right[b])) for a, b in by]
     return [
         (i, j)
@@ -107,6 +117,41 @@ def theta_pairs(
         for j in range(right.num_rows)
         if all(a[i] is not None and b[j] is not None and holds(a[i], b[j]) for a, holds, b in tests)
     ]
+
+
+def within(symbol: str, width: Fraction | int, *, floats: bool) -> Callable[[Any, Any], bool]:
+    """Whether two comparable values lie within a band.
+
+    Exactly, but for floats as 64-bit floats do it, where infinity - infinity is not a number.
+    """
+    compare = COMPARISONS[symbol]
+    if floats:
+        return lambda a, b: compare(abs(as_float(a) - as_float(b)), float(width))
+
+    def exactly(a: Any, b: Any) -> bool:
+        (_, a), (_, b) = (x if isinstance(x, tuple) else (0, x) for x in (a, b))
+        return compare(abs(a - b), width)
+
+    return exactly
+
+
+def as_float(value: tuple[int, Fraction]) -> float:
+    """A comparable number as a float."""
+    kind, number = value
+    return {-1: float("-inf"), 0: float(number), 1: float("inf"), 2: float("nan")}[kind]
+
+
+def is_float(value: tuple[int, Fraction]) -> bool:
+    """Whether a comparable number is a float exactly."""
+    return value[0] != 0 or Fraction(as_float(value)) == value[1]
+
+
+def is_floating(column: pa.ChunkedArray) -> bool:
+    """Whether a column holds floats, encoded or not."""
+    kind = column.type
+    while pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return pa.types.is_floating(kind)
 
 
 def cells(column: pa.ChunkedArray | pa.Array) -> list[Hashable]:

@@ -171,7 +171,6 @@ def test_malformed_predicate(where: Any, parts: tuple[str, ...]) -> None:
         ("n = m", dt.InvalidInputError, ("left_by='n', right_by='m'",)),
         ("s == s", dt.InvalidInputError, ("write by='s'",)),
         ("n < m < m", dt.InvalidInputError, ("chain_join",)),
-        ("abs(n - m) <= 5", dt.UnsupportedError, ("band", "abs(n - m) <= 5")),
     ],
 )
 def test_predicates_that_belong_elsewhere(where: str, kind: Any, parts: tuple[str, ...]) -> None:
@@ -180,6 +179,44 @@ def test_predicates_that_belong_elsewhere(where: str, kind: Any, parts: tuple[st
 
 def test_quoted_names() -> None:
     assert dt.theta_join(LEFT, RIGHT, '"price (net)" < m').count() == 3
+
+
+# --- Bands ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "parts"),
+    [
+        ("abs(n - m) <= '5s'", ('left column "n"', "Int64", "expects a number", "5s")),
+        ("abs(t - t2) <= 5", ('left column "t"', "Timestamp", "expects a duration", "number 5")),
+        ("abs(s - s) <= 5", ('left column "s"', "Utf8", "no difference")),
+        ("abs(n - flag) <= 5", ('left column "n"', "Int64", 'right column "flag"', "Boolean")),
+        ("abs(n - s) < 5", ('left column "n"', "Int64", 'right column "s"', "Utf8")),
+        ("abs(list - m) < 5", ('left column "list"', "no order")),
+        ("abs(z - t2) < '5s'", ("only one of them has a time zone",)),
+        ("abs(d - m) < 5", ('left column "d"', "Decimal", 'right column "m"', "Float64", "cast")),
+        ("abs(n - m) < 1e309", ("Float64", "cannot hold its width 1e309")),
+    ],
+)
+def test_bands_without_a_difference(where: str, parts: tuple[str, ...]) -> None:
+    left = LEFT.append_column("d", pa.array([1, 2], pa.decimal128(9, 2)))
+    right = RIGHT.append_column("t2", LEFT["t"])
+    refused(dt.InvalidInputError, parts, left, right, where)
+
+
+@pytest.mark.parametrize("algorithm", ["prefap", "ftj", "cfs", "obt", "rbm"])
+def test_the_papers_have_no_bands(algorithm: str) -> None:
+    parts = (f'algorithm="{algorithm}"', "not by a band", "default algorithm")
+    refused(dt.UnsupportedError, parts, LEFT, RIGHT, "abs(n - m) <= 5", algorithm=algorithm)
+
+
+def test_integers_that_are_no_floats() -> None:
+    left = pa.table({"n": pa.array([1, None, 2**53 + 1])})
+    result = dt.theta_join(left, RIGHT, "abs(n - m) <= 5")
+    with pytest.raises(dt.InvalidInputError) as caught:
+        result.count()
+    for part in ('left column "n" (Int64) holds 9007199254740993', "Float64", "cast"):
+        assert part in str(caught.value)
 
 
 # --- Options --------------------------------------------------------------------------------------

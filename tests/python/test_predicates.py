@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dovetail._grammar import parse
 from dovetail._resolve import pair_terms
-from dovetail.errors import InvalidInputError, PredicateError, UnsupportedError
+from dovetail.errors import InvalidInputError, PredicateError
 from dovetail.predicates import (
     And,
     Band,
@@ -541,11 +541,14 @@ PAIRS = [
     ("overlaps(lo, hi)", [("lo", "<", "hi"), ("hi", ">", "lo")]),
     ("overlaps(x, y, z, price)", [("x", "<", "price"), ("y", ">", "z")]),
     ("overlaps(right.z, right.price, left.x, left.y)", [("y", ">", "z"), ("x", "<", "price")]),
+    ("abs(x - z) <= 5 and y < z", [("x", "<=", "z", "5"), ("y", "<", "z")]),
+    ("abs(right.z - left.x) < 2.5e-3", [("x", "<", "z", "0.0025")]),
+    ("abs(x - z) <= '1h30m'", [("x", "<=", "z", "5400000000000ns")]),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), PAIRS, ids=[case[0] for case in PAIRS])
-def test_pair_terms(text: str, expected: list[tuple[str, str, str]]) -> None:
+def test_pair_terms(text: str, expected: list[tuple[str, ...]]) -> None:
     assert pair_terms(parse(text), LEFT, RIGHT) == expected
 
 
@@ -580,6 +583,8 @@ UNRESOLVED = [
         "right.z == left.x",
         f"{EQUALITY}: instead of 'right.z = left.x' write left_by='x', right_by='z'",
     ),
+    ("abs(x - qqq) <= 5", f"the right input has no column 'qqq'; {THEIRS}"),
+    ("abs(x - left.y) <= 5", f"x and left.y in 'abs(x - left.y) <= 5' {BOTH_LEFT}, {BY_POSITION}"),
     (
         "x < z < y",
         "a chain compares three or more inputs, found 'x < z < y' for two: "
@@ -593,14 +598,6 @@ def test_pair_terms_refuses(text: str, reason: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         pair_terms(parse(text), LEFT, RIGHT)
     assert str(caught.value) == reason
-
-
-def test_pair_terms_has_no_bands_yet() -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        pair_terms(parse("x < z and abs(x - z) <= 5"), LEFT, RIGHT)
-    assert str(caught.value) == (
-        "band predicates are not supported by theta_join yet, found 'abs(x - z) <= 5'"
-    )
 
 
 def test_pair_terms_wants_a_predicate() -> None:

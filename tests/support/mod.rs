@@ -5,5 +5,6 @@ pub mod arrays;
 pub mod columns;
 pub mod exact;
 pub mod oracle;
+pub mod property;
 pub mod rows;
 pub mod stocks;

@@ -9,6 +9,9 @@ use super::rows::Row;
 /// A term as the oracle reads it: column of the left row, comparison, column of the right row.
 pub type OracleTerm = (&'static str, Comparison, &'static str);
 
+/// A band as the oracle reads it: columns of the left and of the right row, width, strict.
+pub type OracleBand = (&'static str, &'static str, &'static str, bool);
+
 /// A row of the output: what came from the left and from the right input.
 pub type Joined = (Option<Row>, Option<Row>);
 
@@ -60,6 +63,13 @@ pub fn outcome(kind: JoinKind, left: &[Row], right: &[Row], pairs: &[(Row, Row)]
         JoinKind::Semi => left.iter().filter(matched).map(|l| (Some(l.clone()), None)).collect(),
         JoinKind::Anti => unmatched_left().collect(),
     }
+}
+
+/// Whether two rows lie within a band; all numbers here are floats, or are floats exactly.
+pub fn within(&(a, b, width, strict): &OracleBand, left: &Row, right: &Row) -> bool {
+    let (Some(a), Some(b)) = (number(left, a), number(right, b)) else { return false };
+    let (difference, width) = ((a - b).abs(), width.parse::<f64>().unwrap());
+    if strict { difference < width } else { difference <= width }
 }
 
 fn satisfies(ordering: Ordering, comparison: Comparison) -> bool {

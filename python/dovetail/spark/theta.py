@@ -74,7 +74,7 @@ def theta_join(
         )
     terms = pair_terms(parse(where), left_side.names, right_side.names)
     pairs = local.equality_pairs(by, left_by, right_by)
-    for left_name, right_name in [(first, second) for first, _, second in terms] + pairs:
+    for left_name, right_name in [(term[0], term[2]) for term in terms] + pairs:
         left_side.check_key(left_name)
         right_side.check_key(right_name)
     warn_once_if_slow(left.sparkSession)

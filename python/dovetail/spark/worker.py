@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dovetail import _native
+from dovetail._resolve import PairTerm
 from dovetail.errors import InternalError
 from dovetail.inputs import read_input
 from dovetail.result import JoinResult
@@ -42,7 +43,7 @@ class CellJoin:
     left_names: tuple[str, ...]
     right_names: tuple[str, ...]
     output_names: tuple[str, ...]
-    terms: tuple[tuple[str, str, str], ...]
+    terms: tuple[PairTerm, ...]
     by: tuple[tuple[str, str], ...]
     how: str
     suffix: str

@@ -2,7 +2,7 @@
 //!
 //! | predicate | strategy | matches of a row |
 //! |---|---|---|
-//! | equality only; one inequality, `!=`; several on one column | [slices](super::slices) | one or two slices of the other side |
+//! | equality only; one inequality, `!=`; a band; several on one column | [slices](super::slices) | one or two slices of the other side |
 //! | intervals that overlap | slices, from both sides | those that begin inside it; those it begins inside of |
 //! | two inequalities | [sweep](super::sweep) | listed from a bit set |
 //! | more | sweep or slices over the most selective ones | what the others accept |

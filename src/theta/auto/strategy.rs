@@ -67,7 +67,9 @@ impl Strategy {
     /// The strategy with the fewest candidates, and the terms it leaves over.
     fn choose(ranked: &Ranked) -> (Self, Vec<RankedTerm>) {
         let terms = &ranked.terms;
+        // With one right column, as of a band, its slices say it all.
         if let [first, second] = &terms[..]
+            && first.right != second.right
             && let Some(strategy) = Self::overlap(ranked, first, second)
         {
             return (strategy, vec![]);

@@ -67,8 +67,13 @@ impl ChainPlan {
         for (number, terms) in spec.links.iter().enumerate() {
             let mut link: Vec<BoundTerm> = Vec::with_capacity(terms.len());
             for term in terms {
-                let (left, right) = (find(number, &term.left)?, find(number + 1, &term.right)?);
-                let bound = BoundTerm { left, comparison: term.comparison, right };
+                let Term::Compare { left, comparison, right } = term else {
+                    return Err(Error::unsupported(format!(
+                        "chain_join links its inputs by comparisons, not by bands: {term}"
+                    )));
+                };
+                let (left, right) = (find(number, left)?, find(number + 1, right)?);
+                let bound = BoundTerm { left, comparison: *comparison, right };
                 // What is said twice holds once.
                 if !link.contains(&bound) {
                     link.push(bound);
@@ -225,9 +230,12 @@ impl fmt::Display for ChainPlan {
         f.write_str("chain_join")?;
         let mut word = "where";
         for (terms, names) in self.spec.links.iter().zip(self.spec.names.windows(2)) {
-            for Term { left, comparison, right } in terms {
-                write!(f, " {word} {}.{left} {comparison} {}.{right}", names[0], names[1])?;
-                word = "and";
+            for term in terms {
+                // A plan has comparisons only.
+                if let Term::Compare { left, comparison, right } = term {
+                    write!(f, " {word} {}.{left} {comparison} {}.{right}", names[0], names[1])?;
+                    word = "and";
+                }
             }
         }
         for (position, name) in self.spec.by.iter().enumerate() {
