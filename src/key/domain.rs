@@ -137,7 +137,7 @@ impl Family {
 }
 
 /// The type of the values behind dictionaries and run-end encoding.
-fn look_through(data_type: &DataType) -> &DataType {
+pub(super) fn look_through(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => look_through(values),
         DataType::RunEndEncoded(_, values) => look_through(values.data_type()),

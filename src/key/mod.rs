@@ -39,6 +39,7 @@ mod float;
 mod group;
 mod intern;
 mod mixed;
+mod numbers;
 mod plain;
 mod position;
 
@@ -52,6 +53,7 @@ use plain::PlainColumn;
 use position::Reading;
 
 pub use group::{Groups, NO_GROUP, check_equality, equality_groups};
+pub use numbers::{NumberType, Numbers, numbers};
 
 /// One column of one input, in chunks as it arrived.
 #[derive(Clone, Debug)]

@@ -9,9 +9,12 @@
 //! | `nested_loop` | every pair is compared | left row, then right row |
 //! | `prefap`, `ftj`, `cfs`, `obt`, `rbm` | pairs of partitions are compared | left partition, right partition, then rows |
 //!
+//! An [`AggregatePlan`] asks for aggregates over each left row's matches instead of pairs.
+//!
 //! [`WindowJoin`] joins streams window by window, [`chain_pairwise`] joins chains of inputs
 //! (`r >= s < t`) step by step.
 
+mod aggregate;
 mod auto;
 mod balance;
 mod layered_bits;
@@ -26,6 +29,7 @@ mod slices;
 mod sweep;
 mod window;
 
+pub use aggregate::AggregatePlan;
 pub use pairwise::{ChainInput, ChainStep, PairwiseChain, Tuples, chain_pairwise};
 pub use partitioned::{PartitionedOptions, Repartition};
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};

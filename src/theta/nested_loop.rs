@@ -79,7 +79,7 @@ impl Operator for NestedLoop {
     }
 }
 
-fn pair_keys(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<PairKeys> {
+pub(super) fn pair_keys(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<PairKeys> {
     let column = |side: &str, table: &Table, index: usize| {
         table.key_column(index, label(side, table.schema(), index))
     };

@@ -158,6 +158,11 @@ impl ThetaPlan {
                 spec.kind.name()
             )));
         }
+        Self::resolve(left, right, spec)
+    }
+
+    /// As [`new`](Self::new), whatever the algorithm offers.
+    pub(super) fn resolve(left: &Schema, right: &Schema, spec: ThetaSpec) -> Result<Self> {
         let mut terms = Vec::with_capacity(spec.terms.len());
         for term in &spec.terms {
             let (l, r) = (find(left, "left", &term.left)?, find(right, "right", &term.right)?);

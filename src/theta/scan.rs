@@ -220,7 +220,8 @@ pub(super) fn stream(
     BatchStream::new(assembler, match_tasks(keys, products, tally), &run)
 }
 
-fn match_tasks(
+/// Tasks that report the matches of `products`.
+pub(super) fn match_tasks(
     keys: Arc<PairKeys>,
     products: impl Iterator<Item = Product> + Send + 'static,
     tally: Arc<Tally>,
