@@ -16,6 +16,7 @@
 //!               once           made on first use, by one thread, while others wait and watch
 //!               workers        thread pools of one call
 //! data          table          an input in memory, rows numbered through
+//!               aggregate      columns -> partial states that merge, and results made of them
 //!               key            columns -> order-preserving keys and equality groups
 //!               spill          sorted runs on disk, checksummed, gone whatever happens
 //! plain values  predicate      comparisons and join kinds
@@ -33,6 +34,7 @@
 //!
 //! Nulls, NaN, ties and mixed types are settled in [`key`] and nowhere else.
 
+pub mod aggregate;
 pub mod budget;
 pub mod control;
 pub mod error;

@@ -96,7 +96,7 @@ fn chain(
     algorithm: Algorithm,
 ) -> Result<Arc<dyn Operator>, Error> {
     let link = |&comparison: &Comparison| {
-        vec![Term { left: column.into(), comparison, right: column.into() }]
+        vec![Term::Compare { left: column.into(), comparison, right: column.into() }]
     };
     let spec = ChainSpec {
         names: (0..inputs.len()).map(|input| format!("t{input}")).collect(),

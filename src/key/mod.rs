@@ -42,6 +42,7 @@ mod float;
 mod group;
 mod intern;
 mod mixed;
+mod numbers;
 mod plain;
 mod position;
 
@@ -56,6 +57,7 @@ use position::Reading;
 
 pub use band::{band_ends, check_band};
 pub use group::{Groups, NO_GROUP, check_equality, equality_groups};
+pub use numbers::{NumberType, Numbers, numbers};
 
 /// One column of one input, in chunks as it arrived.
 #[derive(Clone, Debug)]

@@ -13,12 +13,15 @@ mod assembler;
 mod gather;
 mod layout;
 mod matches;
+mod picker;
 mod row_bytes;
 mod stream;
 
 pub use assembler::Assembler;
 pub use layout::Layout;
 pub use matches::{Cursor, Matches, Side};
+pub(crate) use picker::Picker;
+pub(crate) use stream::BatchTask;
 pub use stream::{BatchStream, MatchTask};
 
 /// How large one output batch may be; a single row may exceed the bytes.

@@ -22,6 +22,9 @@ pub trait MatchTask: Send {
     fn next(&mut self, limit: usize) -> Result<Option<Matches>>;
 }
 
+/// A piece of an operator's work that makes batches itself.
+pub(crate) type BatchTask = Box<dyn FnMut() -> Result<Option<RecordBatch>> + Send>;
+
 enum Piece {
     Few(Matches),
     Batch(RecordBatch),
@@ -35,9 +38,11 @@ struct Work {
 
 /// The output of one run, in order. Dropping it stops the run.
 pub struct BatchStream {
-    assembler: Arc<Assembler>,
+    schema: SchemaRef,
+    /// Where there are matches.
+    assembler: Option<Arc<Assembler>>,
     /// Gone when the stream has ended, and the run's tasks with it.
-    pieces: Option<Ordered<Work, Piece>>,
+    pieces: Option<Box<dyn Iterator<Item = Result<Piece>> + Send>>,
     /// Matches that wait until they make a batch.
     few: Option<Matches>,
     /// Matches that are handed out now, batch by batch, and the batch behind them.
@@ -56,10 +61,8 @@ impl BatchStream {
         tasks: impl Iterator<Item = Box<dyn MatchTask>> + Send + 'static,
         run: &Run,
     ) -> Result<Self> {
-        run.metrics.add("rows_out", 0);
-        run.metrics.add("batches_out", 0);
-        let (caps, wanted) = (run.caps, run.limit.unwrap_or(u64::MAX));
-        let most = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let caps = run.caps;
+        let most = run.limit.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let at_once = assembler.batch_rows(caps).min(most).max(1);
         let builder = Arc::clone(&assembler);
         // One batch a step, however many the matches make: so there is one per thread in memory.
@@ -77,17 +80,42 @@ impl BatchStream {
             work.rest = Some((matches, Cursor::default()));
         };
         let works = tasks.map(|task| Work { task, rest: None });
-        Ok(Self {
-            pieces: Some(Ordered::new(works, step, run.threads, Arc::clone(&run.control))?),
-            assembler,
+        let pieces = Ordered::new(works, step, run.threads, Arc::clone(&run.control))?;
+        let schema = Arc::clone(assembler.schema());
+        Ok(Self { assembler: Some(assembler), ..Self::begin(schema, Box::new(pieces), run) })
+    }
+
+    /// The batches of `schema` that `tasks`, one after the other, make.
+    pub(crate) fn of_batches(
+        schema: SchemaRef,
+        tasks: impl Iterator<Item = BatchTask> + Send + 'static,
+        run: &Run,
+    ) -> Result<Self> {
+        let step = |task: &mut BatchTask| task();
+        let batches = Ordered::new(tasks, step, run.threads, Arc::clone(&run.control))?;
+        let pieces = batches.map(|batch| batch.map(Piece::Batch));
+        Ok(Self::begin(schema, Box::new(pieces), run))
+    }
+
+    fn begin(
+        schema: SchemaRef,
+        pieces: Box<dyn Iterator<Item = Result<Piece>> + Send>,
+        run: &Run,
+    ) -> Self {
+        run.metrics.add("rows_out", 0);
+        run.metrics.add("batches_out", 0);
+        Self {
+            schema,
+            assembler: None,
+            pieces: Some(pieces),
             few: None,
             now: None,
             behind: None,
-            caps,
-            wanted,
+            caps: run.caps,
+            wanted: run.limit.unwrap_or(u64::MAX),
             metrics: Arc::clone(&run.metrics),
             begun: Instant::now(),
-        })
+        }
     }
 
     /// The same stream, of a run that began earlier.
@@ -97,13 +125,13 @@ impl BatchStream {
 
     /// The schema of every batch.
     pub fn schema(&self) -> &SchemaRef {
-        self.assembler.schema()
+        &self.schema
     }
 
     fn advance(&mut self) -> Result<Option<RecordBatch>> {
         while self.wanted > 0 {
-            if let Some((matches, at)) = &mut self.now {
-                if let Some(batch) = self.assembler.next_batch(matches, at, self.caps)? {
+            if let (Some((matches, at)), Some(assembler)) = (&mut self.now, &self.assembler) {
+                if let Some(batch) = assembler.next_batch(matches, at, self.caps)? {
                     return Ok(Some(self.hand_out(batch)));
                 }
                 self.now = None;
@@ -142,7 +170,8 @@ impl BatchStream {
             return;
         }
         let kept = self.few.as_ref().map_or(0, Matches::len);
-        if kept >= self.assembler.batch_rows(self.caps) || kept as u64 >= self.wanted {
+        let enough = self.assembler.as_ref().map_or(0, |a| a.batch_rows(self.caps));
+        if kept >= enough || kept as u64 >= self.wanted {
             self.flush();
         }
     }

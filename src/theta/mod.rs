@@ -10,9 +10,12 @@
 //! | `nested_loop` | every pair is compared | left row, then right row |
 //! | `prefap`, `ftj`, `cfs`, `obt`, `rbm` | pairs of partitions are compared | left partition, right partition, then rows |
 //!
+//! An [`AggregatePlan`] asks for aggregates over each left row\'s matches instead of pairs.
+//!
 //! [`WindowJoin`] joins streams window by window; a [`ChainPlan`] joins chains of inputs
 //! (`r >= s < t`).
 
+mod aggregate;
 mod auto;
 mod balance;
 mod chain;
@@ -31,6 +34,7 @@ mod sorting;
 mod sweep;
 mod window;
 
+pub use aggregate::AggregatePlan;
 pub use chain::{ChainPlan, ChainSpec};
 pub use partitioned::{PartitionedOptions, Repartition};
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};

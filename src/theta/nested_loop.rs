@@ -80,7 +80,7 @@ impl Operator for NestedLoop {
     }
 }
 
-fn pair_keys(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<PairKeys> {
+pub(super) fn pair_keys(plan: &ThetaPlan, left: &Table, right: &Table) -> Result<PairKeys> {
     let operands = Operands::new(plan, left, right)?;
     let mut left_terms = Vec::new();
     let mut right_terms = Vec::new();

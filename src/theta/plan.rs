@@ -176,6 +176,11 @@ impl ThetaPlan {
                 spec.kind.name()
             )));
         }
+        Self::resolve(left, right, spec)
+    }
+
+    /// As [`new`](Self::new), whatever the algorithm offers.
+    pub(super) fn resolve(left: &Schema, right: &Schema, spec: ThetaSpec) -> Result<Self> {
         let mut terms = Vec::with_capacity(spec.terms.len());
         let mut bands = Vec::new();
         for term in &spec.terms {

@@ -119,7 +119,8 @@ fn big(value: i256) -> BigInt {
     BigInt::from_signed_bytes_le(&value.to_le_bytes())
 }
 
-fn float(value: f64) -> Value {
+/// The value of a float.
+pub fn float(value: f64) -> Value {
     if value.is_nan() {
         return Value::NaN;
     }

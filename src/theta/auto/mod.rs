@@ -142,6 +142,35 @@ impl Auto {
     }
 }
 
+/// Tasks that list all matches as pairs of rows of the inputs, and how they find them.
+pub(super) struct Pairs {
+    prepared: Prepared,
+}
+
+impl Pairs {
+    pub(super) fn new(ranked: Ranked) -> Self {
+        Self { prepared: Prepared::new(ranked) }
+    }
+
+    /// How matches are found, for people to read.
+    pub(super) fn explain(&self) -> String {
+        let strategy = &self.prepared.strategy;
+        format!(
+            "{}; {} candidates, on which {} more terms are checked",
+            strategy.name(),
+            strategy.candidates(),
+            self.prepared.remaining.len()
+        )
+    }
+
+    /// The tasks, which tell `control` how much they do.
+    pub(super) fn tasks(&self, at_once: usize, control: &Arc<Control>) -> Vec<Box<dyn MatchTask>> {
+        control.expect(self.prepared.strategy.candidates());
+        let names = Names::of_inputs(&self.prepared.ranked);
+        match_tasks(&self.prepared, &names, at_once as u64, control)
+    }
+}
+
 impl Operator for Auto {
     fn schema(&self) -> &SchemaRef {
         self.plan.layout.schema()
