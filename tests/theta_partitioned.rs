@@ -464,6 +464,12 @@ fn windows(window: usize, algorithm: Algorithm, budget: Budget, run: &Run) -> Wi
     join
 }
 
+/// What comes out when both streams have ended.
+fn rest(join: &mut WindowJoin) -> impl Iterator<Item = RecordBatch> {
+    join.finish();
+    std::iter::from_fn(|| join.poll().unwrap())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
@@ -501,7 +507,7 @@ proptest! {
             if let [batch] = &batches[side][..] {
                 let rows = rows.min(batch.num_rows() - pushed[side]);
                 let input = if second { Input::Right } else { Input::Left };
-                join.push(input, &batch.slice(pushed[side], rows)).unwrap();
+                join.push(input, &[batch.slice(pushed[side], rows)]).unwrap();
                 pushed[side] += rows;
             }
             while poll && let Some(batch) = join.poll().unwrap() {
@@ -512,9 +518,7 @@ proptest! {
         let before = full(&left).min(full(&right)) * window;
         prop_assert!(found.iter().all(|pair| (pair.0 as usize) < before));
         prop_assert_eq!(found.len(), expected.iter().filter(|p| (p.0 as usize) < before).count());
-        for batch in join.finish() {
-            found.extend(ids(&batch.unwrap()));
-        }
+        rest(&mut join).for_each(|batch| found.extend(ids(&batch)));
         found.sort_unstable();
         prop_assert_eq!(found, expected);
         prop_assert_eq!(budget.used(), 0);
@@ -537,9 +541,9 @@ fn windows_that_wait_are_paid_for() {
     let rows = keyed(&vec![Some(1.0); 100], Kind::Float, true, 0);
     let batch = &rows.batches()[0];
     let mut join = windows(10, Algorithm::Prefap(DEFAULT), Budget::bytes(2500), &run);
-    join.push(Input::Left, batch).unwrap();
-    join.push(Input::Right, &batch.slice(0, 30)).unwrap();
-    let error = join.push(Input::Left, batch).unwrap_err();
+    join.push(Input::Left, std::slice::from_ref(batch)).unwrap();
+    join.push(Input::Right, &[batch.slice(0, 30)]).unwrap();
+    let error = join.push(Input::Left, std::slice::from_ref(batch)).unwrap_err();
     let said = |error: &Error, word: &str| {
         let what = error.to_string();
         matches!(error, Error::Budget { .. }) && what.contains("left stream") && what.contains(word)
@@ -551,19 +555,19 @@ fn windows_that_wait_are_paid_for() {
     }
     assert_eq!(out, 3 * 100);
     let more = keyed(&vec![Some(1.0); 200], Kind::Float, true, 0);
-    let error = join.push(Input::Left, &more.batches()[0]).unwrap_err();
+    let error = join.push(Input::Left, more.batches()).unwrap_err();
     assert!(said(&error, "waits for rows of the right stream"), "{error}");
-    join.push(Input::Right, &batch.slice(30, 70)).unwrap();
-    out += join.finish().map(|batch| batch.unwrap().num_rows()).sum::<usize>();
+    join.push(Input::Right, &[batch.slice(30, 70)]).unwrap();
+    out += rest(&mut join).map(|batch| batch.num_rows()).sum::<usize>();
     assert_eq!(out, 10 * 100);
     let other = uniform(5, 0.0, 1.0, 0);
     let mut join = windows(10, Algorithm::Prefap(DEFAULT), Budget::unlimited(), &run);
-    let error = join.push(Input::Right, &other.batches()[0]).unwrap_err();
+    let error = join.push(Input::Right, other.batches()).unwrap_err();
     assert!(matches!(&error, Error::Invalid(text) if text.contains("right batch")), "{error}");
     // The right one can still be pushed.
-    join.push(Input::Right, batch).unwrap();
-    join.push(Input::Left, batch).unwrap();
-    assert_eq!(join.finish().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1000);
+    join.push(Input::Right, std::slice::from_ref(batch)).unwrap();
+    join.push(Input::Left, std::slice::from_ref(batch)).unwrap();
+    assert_eq!(rest(&mut join).map(|batch| batch.num_rows()).sum::<usize>(), 1000);
 }
 
 #[test]
@@ -576,8 +580,8 @@ fn windows_may_begin_before_they_are_described() {
         ThetaPlan::new(schema, schema, spec).unwrap()
     };
     let mut join = WindowJoin::new(10, run.clone(), Budget::unlimited()).unwrap();
-    join.push(Input::Left, batch).unwrap();
-    join.push(Input::Right, batch).unwrap();
+    join.push(Input::Left, std::slice::from_ref(batch)).unwrap();
+    join.push(Input::Right, std::slice::from_ref(batch)).unwrap();
     assert!(join.poll().unwrap().is_none() && join.schema().is_none());
     let both = || [schema.clone(), schema.clone()];
     let left = join.describe(plan(JoinKind::Left, Algorithm::Auto), both()).unwrap_err();
@@ -586,14 +590,16 @@ fn windows_may_begin_before_they_are_described() {
     let wrong = plan(JoinKind::Inner, Algorithm::Auto);
     assert!(join.describe(wrong, [schema.clone(), other]).is_err());
     join.describe(plan(JoinKind::Inner, Algorithm::Prefap(DEFAULT)), both()).unwrap();
-    let out: usize = join.finish().map(|batch| batch.unwrap().num_rows()).sum();
+    let out: usize = rest(&mut join).map(|batch| batch.num_rows()).sum();
     assert_eq!(out, 100 + 100 + 25);
     assert_eq!(run.metrics.count("cartesian_products"), 225);
+    let late = join.push(Input::Left, rows.batches()).unwrap_err();
+    assert!(matches!(&late, Error::Invalid(text) if text.contains("finish")), "{late}");
     // Never described, never joined: rows are still accounted for.
     let run = Run::on(1);
     let mut join = WindowJoin::new(10, run.clone(), Budget::unlimited()).unwrap();
-    join.push(Input::Left, batch).unwrap();
-    assert_eq!(join.finish().count(), 0);
+    join.push(Input::Left, std::slice::from_ref(batch)).unwrap();
+    assert_eq!(rest(&mut join).count(), 0);
     assert_eq!(run.metrics.count("unmatched_left"), 25);
     assert!(WindowJoin::new(0, run, Budget::unlimited()).is_err());
 }
@@ -611,8 +617,8 @@ fn a_poll_that_was_stopped_is_gone_on_with() {
         let mut run = Run { control, ..Run::on(threads) };
         run.caps.rows = 64;
         let mut join = windows(ROWS, algorithm, Budget::unlimited(), &run);
-        join.push(Input::Left, &rows.batches()[0]).unwrap();
-        join.push(Input::Right, &rows.batches()[0]).unwrap();
+        join.push(Input::Left, rows.batches()).unwrap();
+        join.push(Input::Right, rows.batches()).unwrap();
         let mut seen = vec![false; ROWS * ROWS];
         let mut see = |batch: &RecordBatch| {
             for (left, right) in ids(batch) {
@@ -632,15 +638,12 @@ fn a_poll_that_was_stopped_is_gone_on_with() {
         assert!(matches!(stopped, Error::Cancelled));
         assert!(matches!(join.poll(), Err(Error::Cancelled)));
         join.watch(Arc::default());
-        let mut rest = join.finish();
-        for batch in rest.by_ref() {
-            see(&batch.unwrap());
-        }
+        rest(&mut join).for_each(|batch| see(&batch));
         assert!(seen.into_iter().all(|seen| seen));
         let count = |name: &str| run.metrics.count(name);
         assert_eq!((count("windows"), count("rows_left")), (1, ROWS as u64));
         assert_eq!(count("results"), (ROWS * ROWS) as u64);
-        assert!(rest.next().is_none());
+        assert!(join.poll().unwrap().is_none());
         assert_eq!(count("rows_left"), ROWS as u64);
     }
 }
@@ -885,6 +888,12 @@ fn what_is_out_of_scope_is_refused() {
                 plan(ThetaSpec { algorithm: algorithm.with_options(options), ..one.clone() });
             assert!(matches!(&wrong, Error::Invalid(text) if text.contains('=')), "{wrong}");
         }
+    }
+    for algorithm in [Algorithm::Auto, Algorithm::NestedLoop] {
+        let error = algorithm.given(Some(DEFAULT)).unwrap_err();
+        let said = |text: &str| text.contains("options=") && text.contains(algorithm.name());
+        assert!(matches!(&error, Error::Invalid(text) if said(text)), "{error}");
+        assert_eq!(algorithm.given(None).unwrap(), algorithm);
     }
     let unequal = chain(&[table.clone(), table], "high", &[NotEqual], Algorithm::Prefap(DEFAULT));
     assert!(matches!(unequal.err(), Some(Error::Unsupported(_))));

@@ -8,6 +8,7 @@
 """
 
 from dovetail._native import __version__
+from dovetail.chain import chain_join
 from dovetail.errors import (
     BudgetError,
     DovetailError,
@@ -17,9 +18,11 @@ from dovetail.errors import (
     SpillError,
     UnsupportedError,
 )
+from dovetail.partitioning import Partitioning
 from dovetail.predicates import col
 from dovetail.result import JoinResult
 from dovetail.theta import theta_join
+from dovetail.theta_stream import ThetaJoin
 
 __all__ = [
     "BudgetError",
@@ -27,10 +30,13 @@ __all__ = [
     "InternalError",
     "InvalidInputError",
     "JoinResult",
+    "Partitioning",
     "PredicateError",
     "SpillError",
+    "ThetaJoin",
     "UnsupportedError",
     "__version__",
+    "chain_join",
     "col",
     "theta_join",
 ]

@@ -5,7 +5,9 @@ from typing import final
 
 import pyarrow as pa
 
-__all__ = ["Input", "Join", "Stream", "__version__", "theta_join"]
+from dovetail.partitioning import Partitioning
+
+__all__ = ["Input", "Join", "Stream", "WindowJoin", "__version__", "chain_join", "theta_join"]
 
 __version__: str
 
@@ -43,6 +45,28 @@ class Stream:
     def close(self) -> None: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
+class WindowJoin:
+    def __new__(cls, *, window: int, memory: int | None, threads: int) -> WindowJoin: ...
+    @property
+    def schema(self) -> pa.Schema | None: ...
+    @property
+    def metrics(self) -> dict[str, float]: ...
+    def describe(
+        self,
+        left: Input,
+        right: Input,
+        *,
+        terms: Sequence[tuple[str, str, str]],
+        by: Sequence[tuple[str, str]],
+        suffix: str,
+        algorithm: str,
+        options: Partitioning | None = None,
+    ) -> None: ...
+    def push(self, input: str, rows: Input) -> None: ...
+    def poll(self) -> pa.RecordBatch | None: ...
+    def finish(self) -> None: ...
+
 def theta_join(
     left: Input,
     right: Input,
@@ -52,4 +76,15 @@ def theta_join(
     how: str,
     suffix: str,
     algorithm: str,
+    options: Partitioning | None = None,
+) -> Join: ...
+def chain_join(
+    inputs: Sequence[Input],
+    *,
+    names: Sequence[str],
+    links: Sequence[Sequence[tuple[str, str, str]]],
+    by: Sequence[str],
+    suffix: str,
+    algorithm: str,
+    options: Partitioning | None = None,
 ) -> Join: ...

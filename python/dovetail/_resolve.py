@@ -33,7 +33,7 @@ __all__ = ["PairTerm", "pair_terms"]
 #: A comparison, or a band with its width as text.
 PairTerm = tuple[str, Comparison, str] | tuple[str, Literal["<=", "<"], str, str]
 
-_TURNED_ROUND: Final[dict[Comparison, Comparison]] = {
+TURNED_ROUND: Final[dict[Comparison, Comparison]] = {
     "<": ">",
     "<=": ">=",
     ">": "<",
@@ -71,7 +71,7 @@ def pair_terms(
             left, right, turned = _sorted_sides(term, first, second, columns)
             if op == "=":
                 raise InvalidInputError(_equality(term, left, right))
-            terms.append((left, _TURNED_ROUND[op] if turned else op, right))
+            terms.append((left, TURNED_ROUND[op] if turned else op, right))
     return terms
 
 
@@ -151,22 +151,24 @@ def _equality(term: Predicate, left: str, right: str) -> str:
 
 
 def _check_present(column: Col, side: int, columns: tuple[Sequence[str], Sequence[str]]) -> None:
-    name, here, there = column.name, columns[side], columns[1 - side]
+    hint, other = "", _SIDES[1 - side]
+    if column.name in columns[1 - side]:
+        hint = f" (the {other} input has one: {Col(column.name, other)})"
+    check_column(column.name, f"the {_SIDES[side]} input", columns[side], hint)
+
+
+def check_column(name: str, input: str, here: Sequence[str], hint: str = "") -> None:
+    """Refuses a column that ``input`` does not have, or has twice."""
     count = here.count(name)
     if count == 1:
         return
     if count > 1:
-        raise InvalidInputError(f"the {_SIDES[side]} input has {count} columns called '{name}'")
-    hint = ""
-    if name in there:
-        other = _SIDES[1 - side]
-        hint = f" (the {other} input has one: {Col(name, other)})"
-    elif close := difflib.get_close_matches(name, here, n=1):
+        raise InvalidInputError(f"{input} has {count} columns called '{name}'")
+    if not hint and (close := difflib.get_close_matches(name, here, n=1)):
         hint = f" (did you mean '{close[0]}'?)"
     shown = ", ".join(f"'{name}'" for name in here[:_MOST_COLUMNS_SHOWN])
     if len(here) > _MOST_COLUMNS_SHOWN:
         shown += f" and {len(here) - _MOST_COLUMNS_SHOWN} more"
     raise InvalidInputError(
-        f"the {_SIDES[side]} input has no column '{name}'{hint}; "
-        f"its columns are {shown or 'none at all'}"
+        f"{input} has no column '{name}'{hint}; its columns are {shown or 'none at all'}"
     )

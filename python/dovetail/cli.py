@@ -7,6 +7,7 @@ and the signal's number after a signal.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import os
 import signal
@@ -19,8 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 import dovetail
+from dovetail.chain import chain_join
 from dovetail.errors import DovetailError
 from dovetail.files import check_output, read_table, write_batches
+from dovetail.partitioning import Partitioning
 from dovetail.result import JoinResult
 from dovetail.theta import theta_join
 
@@ -82,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=dovetail.__version__)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_theta(commands)
+    _add_chain(commands)
     return parser
 
 
@@ -101,13 +105,62 @@ def _add_theta(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--how", default="inner", help="inner (default), left, right, full, semi or anti"
     )
     theta.add_argument("--suffix", default="_right", help="for right columns whose name is taken")
-    theta.add_argument(
+    _add_algorithm(theta)
+    _add_common(theta)
+    theta.set_defaults(run=_run_theta)
+
+
+def _add_chain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    chain = commands.add_parser(
+        "chain",
+        help="tuples of rows of any number of tables, each compared with the next",
+        description="All tuples of a row of each table for which the predicate holds.",
+    )
+    chain.add_argument(
+        "inputs", type=Path, nargs="+", help="tables, two or more: .parquet, .csv or .arrow"
+    )
+    chain.add_argument(
+        "--where",
+        required=True,
+        help='predicate, for example "a < b >= c" or "t0.a < t1.b and t1.b >= t2.c"',
+    )
+    chain.add_argument("--by", action="append", help="column that must be equal (repeatable)")
+    chain.add_argument(
+        "--suffix", default="_", help="before the number of its input, for a name that is taken"
+    )
+    _add_algorithm(chain)
+    _add_common(chain)
+    chain.set_defaults(run=_run_chain)
+
+
+def _add_algorithm(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--algorithm",
         default="auto",
         help="auto (default), nested_loop, prefap, ftj, cfs, obt or rbm",
     )
-    _add_common(theta)
-    theta.set_defaults(run=_run_theta)
+    paper = command.add_argument_group("options of prefap, ftj, cfs, obt and rbm")
+    none: dict[str, Any] = {"default": argparse.SUPPRESS}
+    paper.add_argument("--partitions", type=int, help="partitions a side (default: 10)", **none)
+    for step, what in (
+        ("prefilter", "keep rows that the other side's extremes rule out"),
+        ("amalgamation", "cut each side at its own boundaries only"),
+        ("repartition", "leave oversized partitions whole"),
+    ):
+        paper.add_argument(f"--no-{step}", dest=step, action="store_false", help=what, **none)
+    paper.add_argument(
+        "--ceiling", action="store_true", help="split partitions into whole spans", **none
+    )
+    paper.add_argument(
+        "--window", type=int, help="the paper's w, of which average sizes are taken", **none
+    )
+
+
+def _partitioning(options: argparse.Namespace) -> Partitioning | None:
+    """The options of the paper's algorithms, if any were given."""
+    names = [field.name for field in dataclasses.fields(Partitioning)]
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return Partitioning(**given) if given else None
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
@@ -146,6 +199,23 @@ def _run_theta(options: argparse.Namespace) -> None:
         how=options.how,
         suffix=options.suffix,
         algorithm=options.algorithm,
+        options=_partitioning(options),
+        workers=options.workers,
+        progress=options.progress,
+    )
+    _deliver(result, options)
+
+
+def _run_chain(options: argparse.Namespace) -> None:
+    if options.out is not None:
+        check_output(options.out)
+    result = chain_join(
+        [read_table(path) for path in options.inputs],
+        options.where,
+        by=options.by,
+        suffix=options.suffix,
+        algorithm=options.algorithm,
+        options=_partitioning(options),
         workers=options.workers,
         progress=options.progress,
     )

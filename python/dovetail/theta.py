@@ -10,6 +10,7 @@ from dovetail._grammar import parse
 from dovetail._resolve import check_equality_columns, pair_terms
 from dovetail.errors import InvalidInputError
 from dovetail.inputs import read_pair
+from dovetail.partitioning import Partitioning, check_options
 from dovetail.predicates import Predicate
 from dovetail.progress import Progress
 from dovetail.result import JoinResult
@@ -31,6 +32,7 @@ def theta_join(
     how: How = "inner",
     suffix: str = "_right",
     algorithm: ThetaAlgorithm = "auto",
+    options: Partitioning | None = None,
     workers: int | None = None,
     progress: Progress = False,
 ) -> JoinResult:
@@ -50,7 +52,8 @@ def theta_join(
     before the result is used.
 
     ``algorithm``: ``"nested_loop"`` compares every pair, in row order; ``"prefap"``, ``"ftj"``,
-    ``"cfs"``, ``"obt"`` and ``"rbm"`` are those of the Prefap paper, for one inequality.
+    ``"cfs"``, ``"obt"`` and ``"rbm"`` are those of the Prefap paper, for one inequality; they take
+    ``options``, a `Partitioning`.
 
     >>> import dovetail as dt, pyarrow as pa
     >>> r = pa.table({"a": [1, 5, 9]})
@@ -59,7 +62,8 @@ def theta_join(
     {'a': [1, 1, 5], 'b': [4, 8, 8]}
     """
     for option, value in (("how", how), ("suffix", suffix), ("algorithm", algorithm)):
-        _check_text(option, value)
+        check_text(option, value)
+    check_options(options)
     predicate = parse(where)
     left_input, right_input = read_pair(left, right)
     pairs = equality_pairs(by, left_by, right_by)
@@ -72,6 +76,7 @@ def theta_join(
         how=how,
         suffix=suffix,
         algorithm=algorithm,
+        options=options,
     )
     title = f"theta_join {how}: {predicate}"
     if pairs:
@@ -90,9 +95,9 @@ def equality_pairs(
     if by is not None and (left_by is not None or right_by is not None):
         raise InvalidInputError("give by=, or left_by= and right_by=, not both")
     if by is not None:
-        names = _names(by, "by")
+        names = column_names(by, "by")
         return list(zip(names, names, strict=True))
-    lefts, rights = _names(left_by, "left_by"), _names(right_by, "right_by")
+    lefts, rights = column_names(left_by, "left_by"), column_names(right_by, "right_by")
     if len(lefts) != len(rights):
         raise InvalidInputError(
             f"left_by= names {len(lefts)} columns and right_by= {len(rights)}; "
@@ -101,7 +106,8 @@ def equality_pairs(
     return list(zip(lefts, rights, strict=True))
 
 
-def _names(columns: Columns | None, option: str) -> list[str]:
+def column_names(columns: Columns | None, option: str) -> list[str]:
+    """The column names that ``option`` gives."""
     if columns is None:
         return []
     # No sets: the order of columns pairs them up.
@@ -111,11 +117,12 @@ def _names(columns: Columns | None, option: str) -> list[str]:
             f"{option}={columns!r}; expected a column name or a list of column names"
         )
     for name in names:
-        _check_text(option, name)
+        check_text(option, name)
     return list(names)
 
 
-def _check_text(option: str, value: object) -> None:
+def check_text(option: str, value: object) -> None:
+    """Refuse what is no text, or text that cannot be encoded."""
     if not isinstance(value, str):
         raise InvalidInputError(f"{option}={value!r}; expected text")
     try:

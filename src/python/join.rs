@@ -165,7 +165,11 @@ impl Stream {
     }
 }
 
-fn metrics_to_python<'py>(py: Python<'py>, metrics: &Metrics) -> PyResult<Bound<'py, PyDict>> {
+/// As a dict.
+pub(super) fn metrics_to_python<'py>(
+    py: Python<'py>,
+    metrics: &Metrics,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in metrics.snapshot() {
         match value {

@@ -8,6 +8,7 @@ mod input;
 mod join;
 mod theta;
 mod watch;
+mod window;
 
 use pyo3::prelude::*;
 
@@ -19,7 +20,9 @@ mod _native {
     #[pymodule_export]
     use super::join::{Join, Stream};
     #[pymodule_export]
-    use super::theta::theta_join;
+    use super::theta::{chain_join, theta_join};
+    #[pymodule_export]
+    use super::window::WindowJoin;
 
     use super::*;
 

@@ -76,6 +76,16 @@ pub(super) fn watched(progress: Option<Py<PyAny>>) -> (Arc<Control>, Raised) {
     (Arc::new(Control::watched_by(Box::new(watcher))), raised)
 }
 
+/// A control that checks for signals on whichever thread waits. For calls from Python only, whose
+/// threads all had the GIL and gave it up.
+pub(super) fn signalled(raised: &Raised) -> Arc<Control> {
+    let stash = raised.clone();
+    let watcher = move |_, _| {
+        Python::attach(|py| py.check_signals().map_err(|error| stash.put(error)).is_ok())
+    };
+    Arc::new(Control::watched_by(Box::new(watcher)))
+}
+
 /// Runs `work` without the GIL under a watched control and raises what it fails with.
 pub(super) fn run<T: Send>(
     py: Python<'_>,

@@ -38,4 +38,4 @@ pub use aggregate::AggregatePlan;
 pub use chain::{ChainPlan, ChainSpec};
 pub use partitioned::{PartitionedOptions, Repartition};
 pub use plan::{Algorithm, ThetaPlan, ThetaSpec};
-pub use window::{Input, Rest, WindowJoin};
+pub use window::{Input, WindowJoin};

@@ -88,6 +88,23 @@ impl Algorithm {
         }
     }
 
+    /// The same algorithm with `options`, if any; an error if it has none.
+    pub fn given(self, options: Option<PartitionedOptions>) -> Result<Self> {
+        match options {
+            Some(_) if self.options().is_none() => {
+                let partitioned = Self::ALL.into_iter().filter(|other| other.options().is_some());
+                let names: Vec<_> = partitioned.map(Self::name).collect();
+                Err(Error::invalid(format!(
+                    "options= are for the algorithms that partition ({}), not for algorithm={:?}",
+                    names.join(", "),
+                    self.name()
+                )))
+            }
+            Some(options) => Ok(self.with_options(options)),
+            None => Ok(self),
+        }
+    }
+
     /// Whether options and comparison are ones that the algorithm can work with.
     pub(super) fn check(self, comparison: Comparison) -> Result<()> {
         let Some(options) = self.options() else { return Ok(()) };

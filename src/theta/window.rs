@@ -82,6 +82,7 @@ pub struct WindowJoin {
     sides: [Windows; 2],
     /// The pair of windows that is being joined.
     current: Option<Pair>,
+    finished: bool,
     loads: Loads,
     seconds: f64,
 }
@@ -128,6 +129,7 @@ impl WindowJoin {
             budget,
             sides: Default::default(),
             current: None,
+            finished: false,
             loads: Loads::default(),
             seconds: 0.0,
         })
@@ -160,57 +162,56 @@ impl WindowJoin {
         self.run.control = control;
     }
 
-    /// Takes the next rows of one stream. If they do not fit the budget, nothing is taken.
-    pub fn push(&mut self, input: Input, batch: &RecordBatch) -> Result<()> {
-        self.sides[input as usize].check(input, &batch.schema())?;
-        let advice = match self.is_ready(|first| first.rows == self.window) {
+    /// Takes the next rows of one stream: all of them, or none if they do not fit the budget.
+    pub fn push(&mut self, input: Input, batches: &[RecordBatch]) -> Result<()> {
+        if self.finished {
+            return Err(Error::invalid(format!(
+                "a batch of the {} stream after finish(); a new join takes more",
+                input.name()
+            )));
+        }
+        let advice = match self.is_ready() {
             true => "windows are ready: poll, then push again".into(),
             false => format!("what is held waits for rows of the {} stream", input.other().name()),
         };
         let what = format!("the next batch of the {} stream ({advice})", input.name());
-        let held = Arc::new(self.budget.reserve(what, bytes(batch))?);
         let side = &mut self.sides[input as usize];
-        side.schema.get_or_insert_with(|| batch.schema());
-        let mut begin = 0;
-        while begin < batch.num_rows() {
-            if side.waiting.back().is_none_or(|last| last.rows == self.window) {
-                side.waiting.push_back(Window::default());
-            }
-            let Some(last) = side.waiting.back_mut() else { break };
-            let rows = (self.window - last.rows).min(batch.num_rows() - begin);
-            last.batches.push(batch.slice(begin, rows));
-            last.rows += rows;
-            last.held.push(Arc::clone(&held));
-            begin += rows;
+        let mut held = Vec::with_capacity(batches.len());
+        for batch in batches {
+            side.check(input, &batch.schema())?;
+            held.push(self.budget.reserve(what.clone(), bytes(batch))?);
+        }
+        for (batch, held) in batches.iter().zip(held) {
+            side.take(batch, Arc::new(held), self.window);
         }
         Ok(())
     }
 
-    /// The next batch of the windows that are ready; `None` if more rows must be pushed first.
+    /// The next batch of the windows that are ready; `None` if more rows must be pushed first, or
+    /// if both streams have ended and this was all.
     pub fn poll(&mut self) -> Result<Option<RecordBatch>> {
-        let window = self.window;
-        self.advance(|first| first.rows == window)
-    }
-
-    /// Ends both streams: the rest of the output, computed as it is asked for.
-    pub fn finish(self) -> Rest {
-        Rest { join: self }
-    }
-
-    /// Whether both streams have a first window, and `ready` says that it is.
-    fn is_ready(&self, ready: impl Fn(&Window) -> bool) -> bool {
-        self.sides.iter().all(|side| side.waiting.front().is_some_and(&ready))
-    }
-
-    fn advance(&mut self, ready: impl Fn(&Window) -> bool) -> Result<Option<RecordBatch>> {
         let begun = Instant::now();
-        let next = self.next_batch(ready);
+        let next = self.next_batch();
+        if self.finished && matches!(next, Ok(None)) {
+            self.leave();
+        }
         self.seconds += begun.elapsed().as_secs_f64();
         self.run.metrics.set("seconds", Metric::Real(self.seconds));
         next
     }
 
-    fn next_batch(&mut self, ready: impl Fn(&Window) -> bool) -> Result<Option<RecordBatch>> {
+    /// Ends both streams: polling gives the rest, unfinished windows too.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Whether the next windows of both streams can be joined.
+    fn is_ready(&self) -> bool {
+        let ready = |first: &Window| self.finished || first.rows == self.window;
+        self.sides.iter().all(|side| side.waiting.front().is_some_and(ready))
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let Some(plan) = &self.plan else { return Ok(None) };
         loop {
             if let Some(mut pair) = self.current.take() {
@@ -222,7 +223,7 @@ impl WindowJoin {
                     return next;
                 }
             }
-            if !self.is_ready(&ready) {
+            if !self.is_ready() {
                 return Ok(None);
             }
             let windows = self.sides.each_mut().map(|side| side.waiting.pop_front());
@@ -256,6 +257,23 @@ impl WindowJoin {
 }
 
 impl Windows {
+    /// Puts the rows of `batch` into windows.
+    fn take(&mut self, batch: &RecordBatch, held: Arc<Reservation>, window: usize) {
+        self.schema.get_or_insert_with(|| batch.schema());
+        let mut begin = 0;
+        while begin < batch.num_rows() {
+            if self.waiting.back().is_none_or(|last| last.rows == window) {
+                self.waiting.push_back(Window::default());
+            }
+            let Some(last) = self.waiting.back_mut() else { break };
+            let rows = (window - last.rows).min(batch.num_rows() - begin);
+            last.batches.push(batch.slice(begin, rows));
+            last.rows += rows;
+            last.held.push(Arc::clone(&held));
+            begin += rows;
+        }
+    }
+
     /// Whether rows of `schema` go with those that wait.
     fn check(&self, input: Input, schema: &Schema) -> Result<()> {
         let columns = |schema: &Schema| {
@@ -336,30 +354,6 @@ impl Pair {
             return join.stream_with(&run, Arc::clone(&self.loads));
         }
         plan.bind(&tables)?.stream(&run)
-    }
-}
-
-/// The output that is left when both streams have ended.
-pub struct Rest {
-    join: WindowJoin,
-}
-
-impl Rest {
-    /// Heeds `control` from now on, see [`WindowJoin::watch`].
-    pub fn watch(&mut self, control: Arc<Control>) {
-        self.join.watch(control);
-    }
-}
-
-impl Iterator for Rest {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.join.advance(|_| true).transpose();
-        if next.is_none() {
-            self.join.leave();
-        }
-        next
     }
 }
 
