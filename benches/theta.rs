@@ -8,7 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dovetail::operator::{Operator, Plan, Run};
 use dovetail::predicate::{Comparison, JoinKind, Term};
 use dovetail::table::Table;
-use dovetail::theta::{Algorithm, ThetaPlan, ThetaSpec};
+use dovetail::theta::{Algorithm, ChainPlan, ChainSpec, ThetaPlan, ThetaSpec};
 
 /// `rows` numbers spread evenly over [low, low + 30), in an order that looks random.
 fn table(name: &str, rows: u64, low: f64) -> Arc<Table> {
@@ -88,5 +88,52 @@ fn theta(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, theta);
+/// The chain a <= b >= c over three tables.
+fn chain_of(tables: [Arc<Table>; 3]) -> Arc<dyn Operator> {
+    let term = |left: &str, comparison, right: &str| {
+        vec![Term { left: left.into(), comparison, right: right.into() }]
+    };
+    let spec = ChainSpec {
+        names: ["t0", "t1", "t2"].map(String::from).to_vec(),
+        links: vec![
+            term("a", Comparison::LessOrEqual, "b"),
+            term("b", Comparison::GreaterOrEqual, "c"),
+        ],
+        by: vec![],
+        suffix: "_".into(),
+        algorithm: Algorithm::Auto,
+    };
+    let schemas: Vec<_> = tables.iter().map(|table| table.schema().clone()).collect();
+    let plan = ChainPlan::new(&schemas, spec).expect("columns exist");
+    plan.bind(&tables).expect("keys compare")
+}
+
+fn chain(criterion: &mut Criterion) {
+    let tables = |rows| [table("a", rows, 20.0), table("b", rows, 10.0), table("c", rows, 0.0)];
+    let mut group = criterion.benchmark_group("theta");
+    group.sample_size(20);
+    let rows = 100_000;
+    let large = tables(rows);
+    let expected = chain_of(large.clone()).count(&Run::on(2)).expect("counts");
+    group.throughput(Throughput::Elements(3 * rows));
+    // Sorting is the work, so the operator is made inside the timer.
+    group.bench_function(format!("auto/chain_count/{rows}"), |bencher| {
+        bencher.iter(|| {
+            assert_eq!(chain_of(large.clone()).count(&Run::on(2)).expect("counts"), expected);
+        });
+    });
+    let rows = 300;
+    let operator = chain_of(tables(rows));
+    let expected = operator.count(&Run::on(2)).expect("counts");
+    group.throughput(Throughput::Elements(expected as u64));
+    group.bench_function(format!("auto/chain_build/{rows}"), |bencher| {
+        bencher.iter(|| {
+            let stream = operator.stream(&Run::on(2)).expect("streams");
+            let rows: usize = stream.map(|batch| batch.expect("builds").num_rows()).sum();
+            assert_eq!(rows as u128, expected);
+        });
+    });
+}
+
+criterion_group!(benches, theta, chain);
 criterion_main!(benches);

@@ -57,7 +57,7 @@ class WindowJoin:
         left: Input,
         right: Input,
         *,
-        terms: Sequence[tuple[str, str, str]],
+        terms: Sequence[tuple[str, str, str] | tuple[str, str, str, str]],
         by: Sequence[tuple[str, str]],
         suffix: str,
         algorithm: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any, Literal, SupportsIndex, get_args
 
@@ -86,25 +87,30 @@ class ThetaJoin:
             memory=None if memory is None else parse_bytes(memory, option="memory"),
             threads=thread_count(workers),
         )
-        # What came first of each stream, for its schema: until both are known.
-        self._first: dict[str, _native.Input | None] = {}
-        for name, schema in (("left", left_schema), ("right", right_schema)):
+        # What came first of each stream, for its schema; gone when the join is described.
+        self._first: dict[str, _native.Input] | None = {}
+        self._beginning = threading.RLock()
+        schemas: tuple[tuple[InputName, pa.Schema | None], ...]
+        schemas = (("left", left_schema), ("right", right_schema))
+        for name, schema in schemas:
             if schema is not None:
                 if not isinstance(schema, pa.Schema):
                     raise InvalidInputError(f"{name}_schema={schema!r}; expected a pyarrow.Schema")
-                empty = read_input(schema.empty_table(), name)
-                self._begin(name, empty)
-                self._first.setdefault(name, empty)
+                self.push(name, schema.empty_table())
 
     def push(self, input: InputName, batch: Any) -> None:
         """Takes the next rows of one stream: a batch, or any table that a join takes."""
         if input not in get_args(InputName):
             raise InvalidInputError(f"unknown input {input!r}; expected 'left' or 'right'")
         rows = read_input(batch, input)
-        if input not in self._first:
-            self._begin(input, rows)
-        self._join.push(input, rows)
-        self._first.setdefault(input, rows)
+        if self._first is None:
+            self._join.push(input, rows)
+            return
+        with self._beginning:
+            self._describe(input, rows)
+            self._join.push(input, rows)
+            if self._first is not None:
+                self._first.setdefault(input, rows)
 
     def poll(self) -> pa.RecordBatch | None:
         """The next batch of windows that are ready; ``None`` if there is none (yet)."""
@@ -129,12 +135,12 @@ class ThetaJoin:
         """What was counted over all windows that are done."""
         return self._join.metrics
 
-    def _begin(self, name: str, rows: _native.Input) -> None:
+    def _describe(self, name: str, rows: _native.Input) -> None:
         """Says what the join does once the schemas of both streams are known."""
-        first = {**self._first, name: rows}
-        left, right = first.get("left"), first.get("right")
-        if left is None or right is None:
+        first = {name: rows, **(self._first or {})}
+        if self._first is None or len(first) < 2:
             return
+        left, right = first["left"], first["right"]
         check_equality_columns(self._by, left.names, right.names)
         self._join.describe(
             left,
@@ -145,4 +151,4 @@ class ThetaJoin:
             algorithm=self._algorithm,
             options=self._options,
         )
-        self._first = dict.fromkeys(first)
+        self._first = None

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
+use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -100,7 +101,11 @@ impl WindowJoin {
         let side = theta::Input::from_name(input)
             .ok_or_else(|| to_python(py, &unknown("input", input, &["left", "right"])))?;
         let table = run(py, None, |control| rows.get().table(&control))?;
-        self.with(py, |join| join.push(side, table.batches()))
+        self.with(py, |join| match table.batches() {
+            // No rows, but their schema.
+            [] => join.push(side, &[RecordBatch::new_empty(Arc::clone(table.schema()))]),
+            batches => join.push(side, batches),
+        })
     }
 
     /// The next batch that is ready, as a pyarrow.RecordBatch; `None` if there is none.

@@ -5,6 +5,7 @@ rows is looked at. Slow on purpose, and short enough to be believed.
 
 - `comparable` turns a column into values that Python compares as dovetail promises to.
 - `theta_pairs` gives the pairs (i, j) of a theta join, in the documented order.
+- `chain_tuples` gives the tuples (i, j, k, …) of a chain.
 - `cells`, `row_list` and `rows` turn Arrow data into hashable rows, so that whole rows can be
   compared as sequences or multisets, whatever their type.
 - `pair_schema` and `pair_rows` are the output that belongs to given pairs.
@@ -152,6 +153,30 @@ def is_floating(column: pa.ChunkedArray) -> bool:
     while pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
     return pa.types.is_floating(kind)
+
+
+def chain_tuples(
+    tables: Sequence[pa.Table], links: Iterable[Iterable[Term]], by: Iterable[str] = ()
+) -> list[tuple[int, ...]]:
+    """The tuples of rows for which all terms hold between neighbours and `by` is equal in all."""
+    equal = [(name, name) for name in by]
+    tuples: list[tuple[int, ...]] = [(row,) for row in range(tables[0].num_rows)]
+    for left, right, terms in zip(tables, tables[1:], links, strict=False):
+        pairs = theta_pairs(left, right, terms, equal)
+        tuples = [(*rows, j) for rows in tuples for i, j in pairs if rows[-1] == i]
+    return tuples
+
+
+def chain_rows(
+    tables: Sequence[pa.Table], tuples: Iterable[tuple[int, ...]], by: Iterable[str] = ()
+) -> list[tuple[Hashable, ...]]:
+    """The output rows of `tuples`: `by` columns once, as those of the first table."""
+    kept = [tables[0], *(table.drop_columns(list(by)) for table in tables[1:])]
+    parts = [row_list(table) for table in kept]
+    return [
+        tuple(cell for part, row in zip(parts, rows, strict=True) for cell in part[row])
+        for rows in tuples
+    ]
 
 
 def cells(column: pa.ChunkedArray | pa.Array) -> list[Hashable]:

@@ -8,7 +8,7 @@ import matrix
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from matrix import CASES, KINDS, LEFT, RIGHT, Case
+from matrix import CASES, KINDS, Case
 
 import dovetail as dt
 from dovetail import cli, files
@@ -16,14 +16,18 @@ from dovetail import cli, files
 
 def test_the_matrix_is_complete() -> None:
     """Each predicate with each kind, once."""
-    assert {case.predicate for case in CASES} == {*matrix.TERMS}
-    assert len(CASES) == len({str(case) for case in CASES}) == 2 * 6 * len(KINDS)
-    assert {case.how for case in CASES} == set(KINDS)
+    theta = [case for case in CASES if case.function == "theta_join"]
+    assert {case.predicate for case in theta} == {*matrix.TERMS}
+    assert len(theta) == len({str(case) for case in theta}) == 2 * 6 * len(KINDS)
+    assert {case.how for case in theta} == set(KINDS)
+    chains = [case for case in CASES if case.function == "chain_join"]
+    assert {case.predicate for case in chains if case.works("python")} == {*matrix.LINKS}
+    assert {case.how for case in chains} == {"inner"}
+    assert len(theta) + len(chains) == len(CASES)
 
 
 def in_python(case: Case) -> pa.Table:
-    function = getattr(dt, case.function)
-    return function(LEFT, RIGHT, case.predicate, how=case.how, by=case.by).to_arrow()
+    return case.run(dt, case.inputs()).to_arrow()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -33,17 +37,19 @@ def test_python(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_cli(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, table in (("left", LEFT), ("right", RIGHT)):
-        pyarrow.parquet.write_table(table, tmp_path / f"{name}.parquet")
+    inputs = [tmp_path / f"{number}.parquet" for number in range(len(case.inputs()))]
+    for path, table in zip(inputs, case.inputs(), strict=True):
+        pyarrow.parquet.write_table(table, path)
     out = tmp_path / "out.parquet"
 
     def on_the_command_line(case: Case) -> pa.Table:
         command = case.function.removesuffix("_join")
-        inputs = [str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet")]
-        options = ["--where", case.predicate, "--how", case.how, "--out", str(out)]
+        options = ["--where", case.predicate, "--out", str(out)]
+        if case.function == "theta_join":
+            options += ["--how", case.how]
         if case.by:
             options += ["--by", case.by]
-        status = cli.main([command, *inputs, *options])
+        status = cli.main([command, *map(str, inputs), *options])
         if status:
             assert status == 1
             assert not out.exists()

@@ -20,7 +20,8 @@ except ImportError as error:
         "dovetail.spark needs PySpark 4.1 or later: pip install 'pyspark>=4.1' 'pandas<3'"
     ) from error
 
+from dovetail.spark.chain import chain_join
 from dovetail.spark.session import configure
 from dovetail.spark.theta import theta_join
 
-__all__ = ["configure", "theta_join"]
+__all__ = ["chain_join", "configure", "theta_join"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import matrix
 import pytest
-from matrix import CASES, LEFT, RIGHT, Case
+from matrix import CASES, Case
 
 import dovetail.spark as ds
 
@@ -12,8 +12,6 @@ import dovetail.spark as ds
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_spark(case: Case, spark) -> None:
     def on_spark(case: Case):
-        left, right = spark.createDataFrame(LEFT), spark.createDataFrame(RIGHT)
-        function = getattr(ds, case.function)
-        return function(left, right, case.predicate, how=case.how, by=case.by).toArrow()
+        return case.run(ds, [spark.createDataFrame(table) for table in case.inputs()]).toArrow()
 
     matrix.check(case, "spark", on_spark)
