@@ -147,7 +147,10 @@ impl FromStr for Width {
                 None => (text, 0),
             };
             let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-            let digits = BigUint::parse_bytes(format!("{whole}{fraction}").as_bytes(), 10)?;
+            let digits = format!("{whole}{fraction}");
+            // `BigUint` would take a sign or an underscore, too.
+            let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+            let digits = BigUint::parse_bytes(digits.as_bytes(), 10).filter(|_| plain)?;
             let decimals = i32::try_from(fraction.len()).ok()?;
             let exponent = i32::checked_sub(exponent, decimals)?;
             let fits = exponent.abs() <= MAX_EXPONENT && digits.bits() <= MAX_BITS;

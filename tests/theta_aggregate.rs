@@ -24,7 +24,7 @@ use support::oracle::{self, OracleTerm};
 use support::rows::{Row, read, rows, schema, table};
 
 fn spec(terms: &[OracleTerm], by: &[&str], kind: JoinKind, algorithm: Algorithm) -> ThetaSpec {
-    let term = |&(left, comparison, right): &OracleTerm| Term {
+    let term = |&(left, comparison, right): &OracleTerm| Term::Compare {
         left: left.into(),
         comparison,
         right: right.into(),

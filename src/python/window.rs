@@ -11,7 +11,7 @@ use super::convert::{batch_to_python, schema_to_python};
 use super::error::to_python;
 use super::input::Input;
 use super::join::metrics_to_python;
-use super::theta::{Partitioning, TermParts, to_algorithm, to_terms, unknown};
+use super::theta::{Partitioning, TermText, to_algorithm, to_terms, unknown};
 use super::watch::{Raised, detached, run, signalled};
 use crate::budget::Budget;
 use crate::error::without_panic;
@@ -82,7 +82,7 @@ impl WindowJoin {
         py: Python<'_>,
         left: Py<Input>,
         right: Py<Input>,
-        terms: Vec<TermParts>,
+        terms: Vec<TermText>,
         by: Vec<(String, String)>,
         suffix: String,
         algorithm: &str,
