@@ -91,7 +91,7 @@ fn theta(criterion: &mut Criterion) {
 /// The chain a <= b >= c over three tables.
 fn chain_of(tables: [Arc<Table>; 3]) -> Arc<dyn Operator> {
     let term = |left: &str, comparison, right: &str| {
-        vec![Term { left: left.into(), comparison, right: right.into() }]
+        vec![Term::Compare { left: left.into(), comparison, right: right.into() }]
     };
     let spec = ChainSpec {
         names: ["t0", "t1", "t2"].map(String::from).to_vec(),

@@ -1,9 +1,9 @@
 //! Aggregates over the matches of a row, without building pairs.
 //!
 //! What a user asks for ([`Aggregate`]) is checked against the schema of the input whose rows are
-//! aggregated ([`Aggregates`]). With the data come [`Measures`]: the typed columns that are folded,
+//! aggregated (`Aggregates`). With the data come `Measures`: the typed columns that are folded,
 //! each once however many aggregates need it, and how results are made of them. An operator brings
-//! a [`Kernel`]: a loop, generic over the [`Fold`], that finds the partial of every output row.
+//! a `Kernel`: a loop, generic over the `Fold`, that finds the partial of every output row.
 //!
 //! ```text
 //! n = count(), total = sum(v), average = mean(v), best = max(w)        aggregates

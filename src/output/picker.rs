@@ -47,7 +47,8 @@ impl Picker {
             let slice = |(_, chunks): &(_, Vec<ArrayRef>)| chunks[chunk].slice(begin, rows.len());
             return Ok(self.columns.iter().map(slice).collect());
         }
-        let slices = [first..first + rows.len() as u32];
+        let all = first..first + rows.len() as u32;
+        let slices = [all];
         self.gather(&Selection::Slices(&slices), rows.len())
     }
 

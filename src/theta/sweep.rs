@@ -132,7 +132,8 @@ impl Sweep {
             let mut matched = vec![false; right.len()];
             // All that is asked for from some turn to the end, by group: as the ranges of a group
             // begin or end together, their hull is their union.
-            let mut hull = vec![u32::MAX..0; ranked.groups];
+            let nothing = Range { start: u32::MAX, end: 0 };
+            let mut hull = vec![nothing; ranked.groups];
             let mut last = self.inserts.len();
             let mut mark = |inserts: Range<usize>, hull: &[Range<u32>]| {
                 for &at in &self.inserts[inserts] {

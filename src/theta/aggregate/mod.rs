@@ -2,7 +2,7 @@
 //!
 //! Where a left row's matches are ranges of the right side in key order, or ranges of what a sweep
 //! has activated so far, they are [folded](kernels) in logarithmic time, however many they are;
-//! [`shape`] says when. Other matches, and those of the nested loop, are [listed](listed) and folded
+//! [`shape`] says when. Other matches, and those of the nested loop, are [`listed`] and folded
 //! one by one. What an aggregate is, and how it treats nulls, NaN and overflow, is settled in
 //! [`crate::aggregate`].
 //!

@@ -167,10 +167,12 @@ impl Strategy {
             range.start = right_order.next_below(&range, left_order.keys[at]);
             *hint = range.start;
             let end = left_hi[place as usize];
-            [range.start..match upper.comparison {
+            let end = match upper.comparison {
                 GreaterOrEqual => right_order.next_through(&range, end),
                 _ => right_order.next_below(&range, end),
-            }]
+            };
+            let slice = range.start..end;
+            [slice]
         };
         // Left intervals that begin behind r.lo, but before r.hi.
         let begins_behind = |at: usize, hint: &mut u32| {
@@ -180,10 +182,12 @@ impl Strategy {
             range.start = left_order.next_through(&range, right_order.keys[at]);
             *hint = range.start;
             let end = right_hi[place as usize];
-            [range.start..match lower.comparison {
+            let end = match lower.comparison {
                 LessOrEqual => left_order.next_through(&range, end),
                 _ => left_order.next_below(&range, end),
-            }]
+            };
+            let slice = range.start..end;
+            [slice]
         };
         let parts = vec![
             Arc::new(SlicePart::new(&left_order.order, Side::Right, begins_inside)),
