@@ -17,6 +17,8 @@ from report import Goal, Section, at_most, faster, main
 STREAMING = "streaming"
 #: DataFusion has a join for one inequality, but does not use it unasked.
 PIECEWISE = "SET datafusion.optimizer.enable_piecewise_merge_join = true"
+#: A band in SQL, and the width of bins of which it touches two.
+WITHIN, BIN = f"t BETWEEN u - {data.REACH} AND u + {data.REACH}", 2 * data.REACH + 1
 PAYLOADS = {"ids": False, "ids, a text and a list": True}
 
 
@@ -66,11 +68,12 @@ def overlaps() -> list[Formulation]:
 
 def keyed_band() -> list[Formulation]:
     """Equality and a band: hash joins compare all pairs of a key; bins by hand do not."""
-    query = "SELECT * FROM l JOIN r USING (k) WHERE t BETWEEN lo AND hi"
-    within = "pl.col('t').is_between(pl.col('lo'), pl.col('hi'))"
+    query = f"SELECT * FROM l JOIN r USING (k) WHERE {WITHIN}"
+    within = f"(pl.col('t') - pl.col('u')).abs() <= {data.REACH}"
+    low, high = (f"(pl.col('u') {sign} {data.REACH}) // {BIN}" for sign in "-+")
     each = 1 / data.KEYS
     return [
-        Formulation("dovetail", "dt.theta_join(l, r, 't between lo and hi', by='k')"),
+        Formulation("dovetail", f"dt.theta_join(l, r, 'abs(t - u) <= {data.REACH}', by='k')"),
         Formulation("duckdb", query, compared=each),
         Formulation(
             "polars",
@@ -83,9 +86,9 @@ def keyed_band() -> list[Formulation]:
         keyed_band_by_hand(),
         Formulation(
             "polars",
-            f"l.with_columns(bin=pl.col('t') // {_width()}).join(r.with_columns("
-            f"bin=pl.int_ranges(pl.col('lo') // {_width()}, pl.col('hi') // {_width()} + 1)"
-            f").explode('bin'), on=['k', 'bin']).filter({within}).drop('bin')",
+            f"l.with_columns(bin=pl.col('t') // {BIN})"
+            f".join(r.with_columns(bin=pl.int_ranges({low}, {high} + 1)).explode('bin'),"
+            f" on=['k', 'bin']).filter({within}).drop('bin')",
             label="bins",
             role="by hand",
         ),
@@ -94,15 +97,12 @@ def keyed_band() -> list[Formulation]:
 
 def keyed_band_by_hand() -> Formulation:
     """Also quick on keys of any distribution."""
+    low, high = (f"(u {sign} {data.REACH}) // {BIN}" for sign in "-+")
     query = f"""
-        WITH a AS (SELECT *, t // {_width()} AS bin FROM l),
-             b AS (SELECT *, unnest(range(lo // {_width()}, hi // {_width()} + 1)) AS bin FROM r)
-        SELECT * EXCLUDE (bin) FROM a JOIN b USING (k, bin) WHERE t BETWEEN lo AND hi"""
+        WITH a AS (SELECT *, t // {BIN} AS bin FROM l),
+             b AS (SELECT *, unnest(range({low}, {high} + 1)) AS bin FROM r)
+        SELECT * EXCLUDE (bin) FROM a JOIN b USING (k, bin) WHERE {WITHIN}"""
     return Formulation("duckdb", query, label="bins", role="by hand")
-
-
-def _width() -> int:
-    return 2 * data.REACH + 1
 
 
 def checked(formulations: list[Formulation]) -> list[Formulation]:

@@ -66,7 +66,7 @@ def keyed_band(
     results: int | None = None,
     keys: Callable[[np.random.Generator, int], np.ndarray] | None = None,
 ) -> Tables:
-    """Equal `k`, and `t` between `lo` and `hi`, which lie REACH on either side of `u`."""
+    """Equal `k`, and `t` no farther than REACH from `u`."""
     random = np.random.default_rng(6)
     keys = keys or uniform_keys
     k, k2 = keys(random, rows), keys(random, rows)
@@ -74,7 +74,7 @@ def keyed_band(
     pairs = float(np.bincount(k, minlength=most) @ np.bincount(k2, minlength=most))
     top = max(1, int(pairs * (2 * REACH + 1) / (results or PARTNERS * rows)))
     t, u = random.integers(0, top, (2, rows))
-    return sides({"k": k, "t": t}, {"k": k2, "u": u, "lo": u - REACH, "hi": u + REACH}, wide)
+    return sides({"k": k, "t": t}, {"k": k2, "u": u}, wide)
 
 
 def uniform_keys(random: np.random.Generator, rows: int) -> np.ndarray:
